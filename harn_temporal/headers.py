@@ -1,0 +1,23 @@
+"""Header names on records of the EventLog. Harn's are as it writes them, ours carry our prefix."""
+
+from __future__ import annotations
+
+ACCEPTED_AT_MS = "harn_trigger_accepted_at_ms"
+QUEUE_APPENDED_AT_MS = "harn_trigger_queue_appended_at_ms"
+TRACEPARENT = "traceparent"
+
+PACKAGE = "harn_temporal.package"
+"""On envelopes and dedupe claims: the package whose pump dispatches them."""
+
+IDEMPOTENCY_KEY = "harn_temporal.idempotency_key"
+"""On every record appended with a key: the key, and the record's place in its batch."""
+
+WORKFLOW_ID = "harn_temporal.workflow_id"
+"""On the outbox records of a dispatch: the workflow that wrote them."""
+
+OUTCOME = "harn_temporal.outcome"
+"""On the one outbox record that ends a dispatch: its final status."""
+
+PROVENANCE_SCHEMA = "harn.provenance.schema"
+PROVENANCE_PREV_HASH = "harn.provenance.prev_hash"
+PROVENANCE_RECORD_HASH = "harn.provenance.record_hash"

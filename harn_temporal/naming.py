@@ -1,0 +1,42 @@
+"""Names on the Temporal side: task queues and workflow ids.
+
+An id is for people first: its parts can be read. A part that is long ends in a hash, so that an
+id holds at most 200 characters, whatever a trigger or an event is called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+ID_LIMIT = 200
+_HASH_LENGTH = 12
+
+
+def shortened(text: str, limit: int) -> str:
+    """`text` where it fits, else its beginning, a dash, and a hash over the whole of it."""
+    if len(text) <= limit:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_HASH_LENGTH]
+    return f"{text[: limit - _HASH_LENGTH - 1]}-{digest}"
+
+
+def task_queue(store_id: str, package: str) -> str:
+    """Where the workflows and handlers of a package run."""
+    return f"harn/{store_id}/{shortened(package, 100)}"
+
+
+def control_queue(store_id: str, package: str) -> str:
+    """Where the pump, selection and settlement run: they never wait behind handlers."""
+    return f"{task_queue(store_id, package)}/control"
+
+
+def pump_workflow_id(store_id: str, package: str) -> str:
+    return f"pump/{store_id}/{shortened(package, 100)}"
+
+
+def dispatch_workflow_id(
+    package: str, trigger_id: str, event_id: str, replay: int | None = None
+) -> str:
+    tail = "" if replay is None else f"/replay/{replay}"
+    parts = (shortened(package, 50), shortened(trigger_id, 60), shortened(event_id, 60))
+    return "/".join(("dispatch", *parts)) + tail
