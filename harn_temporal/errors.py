@@ -3,7 +3,9 @@
 HarnTemporalError
 ├── UsageError                  wrong options or arguments                          exit 2
 ├── ManifestError               an invalid harn.toml, with all its problems         exit 2
+├── HandlerLoadError            a handler that cannot be imported or called         exit 2
 ├── EventError                  an event that cannot be ingested                    exit 2
+├── NotJsonError                a value that JSON cannot hold                       exit 2
 ├── NotFoundError               what was asked for does not exist                   exit 2
 ├── DispatchFailedError         the work itself failed                              exit 1
 ├── UnavailableError            a service that cannot be reached                    exit 3
@@ -45,6 +47,18 @@ class ManifestError(HarnTemporalError):
 
 
 class EventError(HarnTemporalError):
+    exit_code = 2
+
+
+class NotJsonError(HarnTemporalError):
+    """A value that JSON cannot hold. The message names its place in it, such as `$.a[3].b`."""
+
+    exit_code = 2
+
+
+class HandlerLoadError(HarnTemporalError):
+    """A handler that is missing, does not import, or takes the wrong arguments."""
+
     exit_code = 2
 
 
