@@ -15,6 +15,7 @@ from harn_temporal.events import TriggerEvent
 
 AttemptStatus = Literal["success", "failed", "denied", "timeout", "waiting", "cancelled"]
 DispatchStatus = Literal["succeeded", "failed", "dlq", "skipped", "waiting", "cancelled"]
+DispatchPhase = Literal["predicate", "attempt", "retry_wait", "store_wait", "cancelling", "ended"]
 ErrorClass = Literal[
     "provider_5xx",
     "predicate_panic",
@@ -27,6 +28,11 @@ ErrorClass = Literal[
 
 INLINE_EVENT_LIMIT = 32 * 1024
 """Bytes of an event's JSON up to which a workflow carries it; a larger one is read by address."""
+
+INLINE_RESULT_LIMIT = 256 * 1024
+"""Bytes of a result's JSON up to which a workflow carries it; a larger one is referenced."""
+
+DEFAULT_HEARTBEAT_TIMEOUT_MS = 30_000
 
 
 class Message(BaseModel):
@@ -53,6 +59,13 @@ class DispatchRequest(Message):
     replay_of_event_id: str | None = None
     search_attributes: bool = True
     """False where the Temporal service refused to register them."""
+    heartbeat_timeout_ms: int = DEFAULT_HEARTBEAT_TIMEOUT_MS
+    """A worker that is silent for so long while it runs an attempt is taken for dead."""
+
+
+class PredicateRequest(Message):
+    dispatch: DispatchRequest
+    dispatch_id: str
 
 
 class PredicateVerdict(Message):
@@ -63,7 +76,10 @@ class PredicateVerdict(Message):
 
 
 class AttemptRequest(Message):
+    """`dispatch_id` is the workflow's id, or the job's where a consumer runs it inline."""
+
     dispatch: DispatchRequest
+    dispatch_id: str
     attempt: int
 
 
@@ -71,9 +87,19 @@ class LostAttempt(Message):
     """An attempt whose worker can no longer speak for it; the workflow reports it."""
 
     dispatch: DispatchRequest
+    dispatch_id: str
     attempt: int
     status: AttemptStatus
     error: str
+
+
+class CancelledDispatch(Message):
+    """A dispatch that was cancelled while no attempt ran: before the first, or in a retry wait."""
+
+    dispatch: DispatchRequest
+    dispatch_id: str
+    attempts: int
+    """How many attempts had ended by then."""
 
 
 class AttemptOutcome(Message):
@@ -82,6 +108,8 @@ class AttemptOutcome(Message):
     attempt: int
     status: AttemptStatus
     result: JsonValue = None
+    result_address: EventAddress | None = None
+    """Where the record with the result lies, when it is too large to be carried; then `result` is None."""
     error: str | None = None
     error_class: ErrorClass | None = None
     retry_in_ms: int | None = None
@@ -100,4 +128,37 @@ class DispatchOutcome(Message):
     target_uri: str
     replay_of_event_id: str | None = None
     result: JsonValue = None
+    result_address: EventAddress | None = None
     error: str | None = None
+
+
+class DispatchState(Message):
+    """The answer to the query `state`: what a dispatch does at this moment.
+
+    `phase` is one of predicate, attempt, retry_wait, store_wait, cancelling, ended.
+    `attempt` is 0 before the first one. `until` is RFC 3339 and says when a wait ends.
+    """
+
+    phase: DispatchPhase
+    attempt: int
+    max_attempts: int
+    until: str | None = None
+    last_error: str | None = None
+    outcome: DispatchOutcome | None = None
+
+
+class PumpRequest(Message):
+    """What PumpWorkflow is started with. A run ends after `lifetime_ms` and continues as new."""
+
+    store_id: str
+    package: str
+    control_queue: str
+    heartbeat_timeout_ms: int = DEFAULT_HEARTBEAT_TIMEOUT_MS
+    lifetime_ms: int = 6 * 3_600_000
+
+
+class PumpReport(Message):
+    """What one run of the pump did: dispatches started, and envelopes it could not read."""
+
+    started: int = 0
+    malformed: int = 0

@@ -84,6 +84,9 @@ class Reader(Protocol):
     def cursor(self, topic: str, consumer_id: str) -> int:
         """A consumer's durable cursor, 0 where it has none."""
 
+    def written(self, key: str) -> tuple[Record, ...]:
+        """What was appended with this idempotency key, in order; empty where it was never used."""
+
 
 class Transaction(Reader, Protocol):
     """What a function given to `transact` may do; all of it or nothing is kept."""
