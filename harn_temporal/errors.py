@@ -6,6 +6,7 @@ HarnTemporalError
 ├── HandlerLoadError            a handler that cannot be imported or called         exit 2
 ├── EventError                  an event that cannot be ingested                    exit 2
 ├── NotJsonError                a value that JSON cannot hold                       exit 2
+├── ExpressionError             a CEL or JMESPath expression that is wrong or failed  exit 2
 ├── NotFoundError               what was asked for does not exist                   exit 2
 ├── DispatchFailedError         the work itself failed                              exit 1
 ├── UnavailableError            a service that cannot be reached                    exit 3
@@ -58,6 +59,12 @@ class NotJsonError(HarnTemporalError):
 
 class HandlerLoadError(HarnTemporalError):
     """A handler that is missing, does not import, or takes the wrong arguments."""
+
+    exit_code = 2
+
+
+class ExpressionError(HarnTemporalError):
+    """An expression that cannot be compiled, or that failed on an event."""
 
     exit_code = 2
 
