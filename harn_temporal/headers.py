@@ -18,6 +18,9 @@ WORKFLOW_ID = "harn_temporal.workflow_id"
 OUTCOME = "harn_temporal.outcome"
 """On the one outbox record that ends a dispatch: its final status."""
 
+ERROR_CLASS = "harn_temporal.error_class"
+"""On the outbox record of an attempt that failed: its error class."""
+
 PROVENANCE_SCHEMA = "harn.provenance.schema"
 PROVENANCE_PREV_HASH = "harn.provenance.prev_hash"
 PROVENANCE_RECORD_HASH = "harn.provenance.record_hash"

@@ -1,0 +1,31 @@
+"""The records of a dispatch, as batches to append. Nothing here reads or writes anything.
+
+A batch is appended as a whole under its key (`keys`), so what is tried again appends nothing
+twice, and an attempt has one outcome, whoever is the first to write it.
+"""
+
+from __future__ import annotations
+
+from harn_temporal.dispatch_records.attempts import attempt_payload, ended, started
+from harn_temporal.dispatch_records.decisions import cancelled, predicate_evaluated, skipped
+from harn_temporal.dispatch_records.keys import end_key, skip_key, start_key, trigger_key
+from harn_temporal.dispatch_records.reading import attempt_history, outcome_of
+from harn_temporal.verdicts import error_class_of, error_text, verdict
+
+__all__ = [
+    "attempt_history",
+    "attempt_payload",
+    "cancelled",
+    "end_key",
+    "ended",
+    "error_class_of",
+    "error_text",
+    "outcome_of",
+    "predicate_evaluated",
+    "skip_key",
+    "skipped",
+    "start_key",
+    "started",
+    "trigger_key",
+    "verdict",
+]

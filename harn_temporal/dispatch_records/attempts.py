@@ -1,0 +1,266 @@
+"""The records of an attempt: one batch when it starts, one when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harn_temporal import action_graph, ids
+from harn_temporal.clock import rfc3339
+from harn_temporal.contracts import AttemptOutcome, AttemptStatus, DispatchRequest
+from harn_temporal.dispatch_records.common import (
+    attempt_context,
+    dispatch_record,
+    event_of,
+    graph_record,
+    lifecycle_payload,
+    lifecycle_record,
+    outbox_payload,
+    outbox_record,
+    trigger_graph_record,
+)
+from harn_temporal.eventlog import topics
+from harn_temporal.eventlog.log import Append
+
+_KINDS: dict[AttemptStatus, tuple[str, str]] = {
+    "success": ("DispatchSucceeded", "dispatch_succeeded"),
+    "waiting": ("DispatchWaiting", "dispatch_waiting"),
+}
+_FAILED = ("DispatchFailed", "dispatch_failed")
+
+
+def started(
+    request: DispatchRequest, attempt: int, *, workflow_id: str, now_ms: int
+) -> list[Append]:
+    """What is appended before an attempt acts, for the key `start_key`.
+
+    Attempt 1 begins with the event's trigger node, unless `predicate_evaluated` wrote it.
+    """
+    batch = []
+    if attempt == 1 and request.binding.when is None:
+        batch.append(trigger_graph_record(request, now_ms=now_ms))
+    batch += [
+        lifecycle_record(
+            request, "DispatchStarted", lifecycle_payload(request, attempt), now_ms=now_ms
+        ),
+        outbox_record(
+            request,
+            "dispatch_started",
+            outbox_payload(request, attempt),
+            now_ms=now_ms,
+            workflow_id=workflow_id,
+            attempt=attempt,
+        ),
+        graph_record(
+            request,
+            action_graph.running_part(request, attempt),
+            now_ms=now_ms,
+            context=attempt_context(request, attempt),
+        ),
+    ]
+    return batch
+
+
+def ended(
+    request: DispatchRequest,
+    outcome: AttemptOutcome,
+    *,
+    started_at_ms: int,
+    now_ms: int,
+    workflow_id: str,
+    history: Sequence[Mapping[str, Any]] = (),
+) -> list[Append]:
+    """What is appended when an attempt has ended, for the key `end_key`.
+
+    `history` holds the payloads of the `attempt_recorded` of the attempts before this one; only
+    a dead letter needs them.
+    """
+    attempt = attempt_payload(request, outcome, started_at_ms=started_at_ms, now_ms=now_ms)
+    batch = [
+        dispatch_record(
+            request,
+            topics.TRIGGER_ATTEMPTS,
+            "attempt_recorded",
+            attempt,
+            now_ms=now_ms,
+            attempt=outcome.attempt,
+        ),
+        *_ended_records(request, outcome, now_ms=now_ms, workflow_id=workflow_id),
+    ]
+    if outcome.retry_in_ms is not None:
+        batch += _retry_records(request, outcome, outcome.retry_in_ms, now_ms=now_ms)
+    if outcome.final == "dlq":
+        batch += _dlq_records(request, outcome, [*map(dict, history), attempt], now_ms=now_ms)
+    return batch
+
+
+def attempt_payload(
+    request: DispatchRequest, outcome: AttemptOutcome, *, started_at_ms: int, now_ms: int
+) -> dict[str, Any]:
+    """The payload of `attempt_recorded`, which a dead letter carries for each of its attempts."""
+    binding = request.binding
+    return {
+        "trigger_id": binding.trigger_id,
+        "binding_key": binding.binding_key,
+        "event_id": request.event_id,
+        "attempt": outcome.attempt,
+        "handler_kind": binding.handler.kind,
+        "started_at": rfc3339(started_at_ms),
+        "completed_at": rfc3339(now_ms),
+        "outcome": outcome.status,
+        "error_msg": outcome.error,
+    }
+
+
+def _ended_records(
+    request: DispatchRequest, outcome: AttemptOutcome, *, now_ms: int, workflow_id: str
+) -> list[Append]:
+    lifecycle_kind, outbox_kind = _KINDS.get(outcome.status, _FAILED)
+    found: dict[str, Any]
+    if outcome.status == "success":
+        found = {"result": outcome.result}
+    elif outcome.status == "waiting":
+        found = {"message": outcome.error}
+    else:
+        found = {"error": outcome.error}
+    return [
+        lifecycle_record(
+            request,
+            lifecycle_kind,
+            lifecycle_payload(request, outcome.attempt, **found),
+            now_ms=now_ms,
+        ),
+        outbox_record(
+            request,
+            outbox_kind,
+            outbox_payload(request, outcome.attempt, **found),
+            now_ms=now_ms,
+            workflow_id=workflow_id,
+            attempt=outcome.attempt,
+            final=outcome.final,
+            error_class=outcome.error_class,
+        ),
+        graph_record(
+            request,
+            (action_graph.ended_part(request, outcome), []),
+            now_ms=now_ms,
+            context=attempt_context(request, outcome.attempt, **found),
+        ),
+    ]
+
+
+def _retry_records(
+    request: DispatchRequest, outcome: AttemptOutcome, delay_ms: int, *, now_ms: int
+) -> list[Append]:
+    following = outcome.attempt + 1
+    binding = request.binding
+    return [
+        graph_record(
+            request,
+            action_graph.retry_part(request, outcome.attempt, delay_ms, outcome.error),
+            now_ms=now_ms,
+            context={"attempt": following, "delay_ms": delay_ms},
+        ),
+        lifecycle_record(
+            request,
+            "RetryScheduled",
+            {
+                "event_id": request.event_id,
+                "attempt": following,
+                "delay_ms": delay_ms,
+                "error": outcome.error,
+                "replay_of_event_id": request.replay_of_event_id,
+            },
+            now_ms=now_ms,
+        ),
+        dispatch_record(
+            request,
+            topics.TRIGGER_ATTEMPTS,
+            "retry_scheduled",
+            {
+                "event_id": request.event_id,
+                "attempt": following,
+                "trigger_id": binding.trigger_id,
+                "binding_key": binding.binding_key,
+                "delay_ms": delay_ms,
+                "error": outcome.error,
+                "replay_of_event_id": request.replay_of_event_id,
+            },
+            now_ms=now_ms,
+            attempt=following,
+        ),
+    ]
+
+
+def _dlq_records(
+    request: DispatchRequest,
+    outcome: AttemptOutcome,
+    attempts: Sequence[dict[str, Any]],
+    *,
+    now_ms: int,
+) -> list[Append]:
+    binding = request.binding
+    event = event_of(request)
+    event_json = event.to_json()
+    error_class = outcome.error_class or "unknown"
+    return [
+        graph_record(
+            request,
+            action_graph.dlq_part(request, outcome.attempt, outcome.error),
+            now_ms=now_ms,
+            context={"attempt_count": outcome.attempt, "final_error": outcome.error},
+        ),
+        lifecycle_record(
+            request,
+            "DlqMoved",
+            {
+                "event_id": request.event_id,
+                "attempt_count": outcome.attempt,
+                "final_error": outcome.error,
+                "replay_of_event_id": request.replay_of_event_id,
+            },
+            now_ms=now_ms,
+        ),
+        dispatch_record(
+            request,
+            topics.TRIGGER_DLQ,
+            "dlq_moved",
+            {
+                "trigger_id": binding.trigger_id,
+                "binding_key": binding.binding_key,
+                "event": event_json,
+                "attempt_count": outcome.attempt,
+                "final_error": outcome.error,
+                "error_class": error_class,
+                "attempts": list(attempts),
+            },
+            now_ms=now_ms,
+            attempt=outcome.attempt,
+        ),
+        Append(
+            topic=topics.TRIGGER_DLQ,
+            kind="dlq_entry",
+            payload={
+                "id": ids.dlq_id(lambda: now_ms),
+                "event_id": request.event_id,
+                "binding_id": binding.trigger_id,
+                "binding_version": binding.version,
+                "provider": event.provider,
+                "kind": event.kind,
+                "state": "pending",
+                "error": outcome.error,
+                "error_class": error_class,
+                "event": event_json,
+                "retry_history": [
+                    {
+                        "attempt": attempt["attempt"],
+                        "at": attempt["completed_at"],
+                        "status": attempt["outcome"],
+                        "error": attempt["error_msg"],
+                    }
+                    for attempt in attempts
+                ],
+            },
+            occurred_at_ms=now_ms,
+        ),
+    ]

@@ -1,0 +1,23 @@
+"""The idempotency keys of a dispatch's batches: who writes first, wins."""
+
+from __future__ import annotations
+
+
+def start_key(workflow_id: str, run_id: str, attempt: int) -> str:
+    """Of `started`: once in each run of the workflow."""
+    return f"{workflow_id}/{run_id}/{attempt}/start"
+
+
+def end_key(workflow_id: str, attempt: int) -> str:
+    """Of `ended` and `cancelled`: an attempt has one outcome, whoever reports it."""
+    return f"{workflow_id}/{attempt}/end"
+
+
+def trigger_key(workflow_id: str) -> str:
+    """Of `predicate_evaluated`, with `skipped` behind it where the answer was no."""
+    return f"{workflow_id}/trigger"
+
+
+def skip_key(workflow_id: str) -> str:
+    """Of `skipped` by itself."""
+    return f"{workflow_id}/skip"
