@@ -1,0 +1,141 @@
+"""Starts the workflow of a dispatch, once for its event and binding, for ever."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from temporalio.client import Client, WorkflowHandle
+from temporalio.common import (
+    SearchAttributePair,
+    TypedSearchAttributes,
+    WorkflowIDConflictPolicy,
+    WorkflowIDReusePolicy,
+)
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from harn_temporal.contracts import DispatchOutcome, DispatchRequest
+from harn_temporal.errors import TemporalUnavailableError
+from harn_temporal.eventlog.inbox import StoredOutcome
+from harn_temporal.eventlog.log import EventLog
+from harn_temporal.naming import dispatch_workflow_id, shortened, task_queue
+from harn_temporal.workflows.dispatch import DispatchWorkflow
+from harn_temporal.workflows.dispatch_page import (
+    HARN_ATTEMPT,
+    HARN_BINDING,
+    HARN_EVENT,
+    HARN_STATUS,
+    HARN_TENANT,
+    HARN_TRIGGER,
+    KEYWORD_LIMIT,
+    RUNNING,
+)
+
+DispatchHandle = WorkflowHandle[DispatchWorkflow, DispatchOutcome]
+
+SUMMARY_LIMIT = 200
+"""Characters; Temporal takes 400 bytes."""
+
+
+@dataclass(frozen=True)
+class Started:
+    handle: DispatchHandle
+
+
+@dataclass(frozen=True)
+class AlreadyStarted:
+    """Temporal knows the workflow, open or closed."""
+
+    handle: DispatchHandle
+
+
+@dataclass(frozen=True)
+class AlreadyEnded:
+    """The log holds its outcome, whether or not Temporal still remembers the workflow."""
+
+    workflow_id: str
+    outcome: StoredOutcome
+
+
+async def start_dispatch(
+    client: Client,
+    log: EventLog,
+    request: DispatchRequest,
+    *,
+    replay: int | None = None,
+    eager: bool = False,
+) -> Started | AlreadyStarted | AlreadyEnded:
+    """Start the dispatch unless it was started before.
+
+    `eager` saves a round trip where a worker of the task queue runs on this very client. Raises
+    TemporalUnavailableError or StoreUnavailableError; after either it may be called again.
+    """
+    binding = request.binding
+    workflow_id = dispatch_workflow_id(
+        binding.package, binding.trigger_id, request.event_id, replay
+    )
+    stored = await log.query(lambda reader: reader.inbox.outcome(workflow_id))
+    if stored is not None:
+        return AlreadyEnded(workflow_id, stored)
+    try:
+        handle = await client.start_workflow(
+            DispatchWorkflow.run,
+            request,
+            id=workflow_id,
+            task_queue=task_queue(request.store_id, binding.package),
+            id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+            id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+            search_attributes=_search_attributes(request),
+            static_summary=_summary(request),
+            static_details=_details(request),
+            request_eager_start=eager,
+        )
+    except WorkflowAlreadyStartedError:
+        return AlreadyStarted(client.get_workflow_handle_for(DispatchWorkflow.run, workflow_id))
+    except RPCError as error:
+        if error.status in (
+            RPCStatusCode.UNAVAILABLE,
+            RPCStatusCode.DEADLINE_EXCEEDED,
+            RPCStatusCode.RESOURCE_EXHAUSTED,
+        ):
+            raise TemporalUnavailableError(
+                f"the Temporal service at {client.service_client.config.target_host} "
+                f"does not take {workflow_id}: {error.message}"
+            ) from error
+        raise
+    return Started(handle)
+
+
+def _search_attributes(request: DispatchRequest) -> TypedSearchAttributes:
+    if not request.search_attributes:
+        return TypedSearchAttributes.empty
+    pairs = [
+        SearchAttributePair(HARN_TRIGGER, request.binding.trigger_id[:KEYWORD_LIMIT]),
+        SearchAttributePair(HARN_BINDING, request.binding.binding_key[:KEYWORD_LIMIT]),
+        SearchAttributePair(HARN_EVENT, request.event_id[:KEYWORD_LIMIT]),
+        SearchAttributePair(HARN_STATUS, RUNNING),
+        SearchAttributePair(HARN_ATTEMPT, 1),
+    ]
+    if request.tenant_id is not None:
+        pairs.append(SearchAttributePair(HARN_TENANT, request.tenant_id[:KEYWORD_LIMIT]))
+    return TypedSearchAttributes(pairs)
+
+
+def _summary(request: DispatchRequest) -> str:
+    return shortened(f"{request.binding.binding_key}: {request.binding.handler.uri}", SUMMARY_LIMIT)
+
+
+def _details(request: DispatchRequest) -> str:
+    binding = request.binding
+    lines = {
+        "Trigger": binding.binding_key,
+        "Provider": binding.provider,
+        "Handler": binding.handler.uri,
+        "Event": request.event_id,
+        "Trace": request.trace_id,
+        "Tenant": request.tenant_id,
+        "Envelope": f"{request.address.topic} {request.address.event_id}",
+        "Replay of": request.replay_of_event_id,
+        "Retries": f"{binding.retry.schedule.backoff}, {binding.retry.max_attempts} attempts",
+    }
+    return "\n".join(f"- {name}: `{value}`" for name, value in lines.items() if value is not None)

@@ -1,0 +1,53 @@
+"""The activities a workflow may call: a name, an input and an output, and no implementation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from harn_temporal.contracts import (
+    AttemptOutcome,
+    AttemptRequest,
+    CancelledDispatch,
+    LostAttempt,
+    PredicateRequest,
+    PredicateVerdict,
+    PumpReport,
+    PumpRequest,
+)
+
+InputT = TypeVar("InputT")
+OutputT = TypeVar("OutputT")
+
+
+@dataclass(frozen=True)
+class ActivityType(Generic[InputT, OutputT]):
+    name: str
+    input: type[InputT]
+    output: type[OutputT]
+
+
+EVALUATE_WHEN = ActivityType("evaluate_when", PredicateRequest, PredicateVerdict)
+"""Evaluates the binding's predicate and appends what came of it, the skip included."""
+
+RUN_ATTEMPT = ActivityType("run_attempt", AttemptRequest, AttemptOutcome)
+"""Appends the start, calls the handler, appends the outcome. Raises ATTEMPT_FAILED with the
+outcome as its detail where the handler failed, so that the attempt shows red in the Web UI."""
+
+RECORD_LOST_ATTEMPT = ActivityType("record_lost_attempt", LostAttempt, AttemptOutcome)
+"""Appends the outcome of an attempt whose worker cannot, and adopts one that was appended."""
+
+RECORD_CANCELLED = ActivityType("record_cancelled", CancelledDispatch, type(None))
+"""Appends the end of a dispatch that was cancelled while no attempt ran."""
+
+RUN_PUMP = ActivityType("run_pump", PumpRequest, PumpReport)
+"""Starts a dispatch for each envelope of its package, until its lifetime is over."""
+
+ATTEMPT_FAILED = "AttemptFailed"
+"""The error type of an attempt that ended without success; its one detail is an AttemptOutcome."""
+
+STORE_UNAVAILABLE = "StoreUnavailable"
+"""The error type of a step that could not reach the EventLog. Nothing has happened yet."""
+
+WORKER_SHUTDOWN = "WorkerShutdown"
+"""The error type the SDK gives to an activity that was cut short by an orderly shutdown."""

@@ -1,0 +1,101 @@
+"""What the Web UI shows of a dispatch: search attributes, current details, and summaries."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from temporalio import workflow
+from temporalio.common import SearchAttributeKey
+
+from harn_temporal.contracts import DispatchRequest
+from harn_temporal.durations import format_duration
+
+HARN_TRIGGER = SearchAttributeKey.for_keyword("HarnTrigger")
+HARN_BINDING = SearchAttributeKey.for_keyword("HarnBinding")
+HARN_EVENT = SearchAttributeKey.for_keyword("HarnEvent")
+HARN_TENANT = SearchAttributeKey.for_keyword("HarnTenant")
+HARN_QUEUE = SearchAttributeKey.for_keyword("HarnQueue")
+HARN_STATUS = SearchAttributeKey.for_keyword("HarnStatus")
+HARN_ATTEMPT = SearchAttributeKey.for_int("HarnAttempt")
+
+SEARCH_KEYS = (
+    HARN_TRIGGER,
+    HARN_BINDING,
+    HARN_EVENT,
+    HARN_TENANT,
+    HARN_QUEUE,
+    HARN_STATUS,
+    HARN_ATTEMPT,
+)
+
+KEYWORD_LIMIT = 255
+"""Characters of a keyword that SQLite and PostgreSQL hold; longer ones are cut."""
+
+RUNNING = "running"
+WAITING_FOR_RETRY = "retrying"
+
+_ERROR_LIMIT = 500
+
+
+def retry_summary(delay_ms: int, backoff: str) -> str:
+    return f"retry in {format_duration(delay_ms)} ({backoff})"
+
+
+class DispatchPage:
+    """The page of a dispatch that has a workflow of its own."""
+
+    def __init__(self, request: DispatchRequest) -> None:
+        self._max_attempts = request.binding.retry.max_attempts
+        self._backoff = request.binding.retry.schedule.backoff
+        self._upserts = request.search_attributes
+
+    def attempt(self, attempt: int) -> None:
+        workflow.set_current_details(f"Running **attempt {attempt} of {self._max_attempts}**.")
+        if attempt > 1 and self._upserts:
+            workflow.upsert_search_attributes(
+                [HARN_STATUS.value_set(RUNNING), HARN_ATTEMPT.value_set(attempt)]
+            )
+
+    def predicate(self) -> None:
+        workflow.set_current_details("Evaluating the predicate `when`.")
+
+    def retry_wait(self, failed: int, delay_ms: int, until: datetime, error: str | None) -> None:
+        workflow.set_current_details(
+            f"**Waiting for attempt {failed + 1} of {self._max_attempts}** until "
+            f"{_moment(until)} ({self._backoff}, {format_duration(delay_ms)}).\n\n"
+            f"Attempt {failed} failed:\n\n{_quoted(error)}"
+        )
+        if self._upserts:
+            workflow.upsert_search_attributes([HARN_STATUS.value_set(WAITING_FOR_RETRY)])
+
+    def store_wait(self, until: datetime) -> None:
+        workflow.set_current_details(
+            "**Waiting for the EventLog**, which cannot be reached. "
+            f"The step is tried again at {_moment(until)}; this counts as no attempt."
+        )
+
+    def cancelling(self) -> None:
+        workflow.set_current_details("**Cancelled.** Writing that down.")
+
+    def ended(self, status: str, attempts: int, error: str | None) -> None:
+        count = f"{attempts} attempt{'' if attempts == 1 else 's'}"
+        text = f"Ended as **{status}** after {count}."
+        if error:
+            text += f"\n\n{_quoted(error)}"
+        workflow.set_current_details(text)
+        if self._upserts:
+            workflow.upsert_search_attributes([HARN_STATUS.value_set(status)])
+
+
+def after(delay: timedelta) -> datetime:
+    return workflow.now() + delay
+
+
+def _moment(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _quoted(error: str | None) -> str:
+    """The error as an indented code block, which no text inside can end."""
+    lines = (error or "no message")[:_ERROR_LIMIT].splitlines() or [""]
+    return "\n".join(f"    {line}" for line in lines)

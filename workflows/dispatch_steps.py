@@ -1,0 +1,289 @@
+"""The steps of a dispatch: the predicate, then attempts until one of them is the last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+from temporalio.exceptions import ActivityError, is_cancelled_exception
+
+from harn_temporal.clock import rfc3339
+from harn_temporal.contracts import (
+    AttemptOutcome,
+    AttemptRequest,
+    AttemptStatus,
+    CancelledDispatch,
+    DispatchOutcome,
+    DispatchPhase,
+    DispatchRequest,
+    DispatchState,
+    DispatchStatus,
+    EventAddress,
+    LostAttempt,
+    PredicateRequest,
+    PredicateVerdict,
+)
+from harn_temporal.workflows.activity_types import (
+    EVALUATE_WHEN,
+    RECORD_CANCELLED,
+    RECORD_LOST_ATTEMPT,
+    RUN_ATTEMPT,
+    ActivityType,
+)
+from harn_temporal.workflows.attempt_fate import CutShort, Ended, Lost, StoreDown, fate_of
+from harn_temporal.workflows.dispatch_page import DispatchPage, after, retry_summary
+
+T = TypeVar("T")
+InputT = TypeVar("InputT")
+OutputT = TypeVar("OutputT")
+
+FIRST_STORE_PAUSE = timedelta(seconds=1)
+LONGEST_STORE_PAUSE = timedelta(seconds=30)
+
+STORE_ALLOWANCE = timedelta(hours=1)
+"""Beyond its handler's timeout an attempt may wait so long for the store to take its outcome."""
+
+PREDICATE_TIMEOUT = timedelta(minutes=2)
+"""Of one execution of evaluate_when: the predicate's own 30 s, and time for the store."""
+
+RECORDING_TIMEOUT = timedelta(minutes=1)
+
+UNTIL_RECORDED = RetryPolicy(
+    initial_interval=FIRST_STORE_PAUSE, backoff_coefficient=2, maximum_interval=LONGEST_STORE_PAUSE
+)
+"""For activities that only append or evaluate: tried again until the store takes it."""
+
+ONCE = RetryPolicy(maximum_attempts=1)
+"""An attempt is one activity execution; what follows a failure is decided here, in the open."""
+
+
+class Dispatch:
+    """One event for one binding, from the predicate to its outcome.
+
+    `dispatch_id` names it in the log's idempotency keys: the id of its workflow, or of its job
+    where a consumer runs it inline. `page` is None where there is no page of its own to keep.
+    A cancelled dispatch returns an outcome like any other; only a second cancellation escapes.
+    """
+
+    def __init__(
+        self, request: DispatchRequest, *, dispatch_id: str, page: DispatchPage | None = None
+    ) -> None:
+        self._request = request
+        self._dispatch_id = dispatch_id
+        self._page = page
+        self._heartbeat_timeout = timedelta(milliseconds=request.heartbeat_timeout_ms)
+        self._phase: DispatchPhase = "attempt" if request.binding.when is None else "predicate"
+        self._attempt = 0
+        self._until: datetime | None = None
+        self._last_error: str | None = None
+        self._outcome: DispatchOutcome | None = None
+
+    @property
+    def state(self) -> DispatchState:
+        return DispatchState(
+            phase=self._phase,
+            attempt=self._attempt,
+            max_attempts=self._request.binding.retry.max_attempts,
+            until=None if self._until is None else rfc3339(int(self._until.timestamp() * 1000)),
+            last_error=self._last_error,
+            outcome=self._outcome,
+        )
+
+    async def run(self) -> DispatchOutcome:
+        ended = 0  # attempts whose outcome is written
+        try:
+            if self._request.binding.when is not None:
+                verdict = await self._predicate()
+                if not verdict.passed:
+                    return self._end("skipped", attempts=0, error=verdict.error)
+            while not _cancel_requested():
+                outcome = await self._run_attempt(ended + 1)
+                ended = outcome.attempt
+                self._last_error = outcome.error
+                if outcome.final is not None:
+                    return self._end(
+                        outcome.final,
+                        attempts=ended,
+                        result=outcome.result,
+                        result_address=outcome.result_address,
+                        error=outcome.error,
+                    )
+                if not _cancel_requested():
+                    await self._retry_wait(outcome)
+        except Exception as error:
+            if not is_cancelled_exception(error):
+                raise
+        except asyncio.CancelledError:
+            pass
+        return await self._cancel(ended)
+
+    async def _predicate(self) -> PredicateVerdict:
+        self._phase = "predicate"
+        if self._page:
+            self._page.predicate()
+        return await self._call(
+            EVALUATE_WHEN,
+            PredicateRequest(dispatch=self._request, dispatch_id=self._dispatch_id),
+            start_to_close=PREDICATE_TIMEOUT,
+            retry=UNTIL_RECORDED,
+            heartbeat=self._heartbeat_timeout,
+            summary="predicate `when`",
+        )
+
+    async def _run_attempt(self, attempt: int) -> AttemptOutcome:
+        """Run one attempt until its outcome is written, however often its worker or store goes."""
+        pause = FIRST_STORE_PAUSE
+        while True:
+            self._attempt = attempt
+            self._phase, self._until = "attempt", None
+            if self._page:
+                self._page.attempt(attempt)
+            try:
+                return await self._call(
+                    RUN_ATTEMPT,
+                    AttemptRequest(
+                        dispatch=self._request, dispatch_id=self._dispatch_id, attempt=attempt
+                    ),
+                    start_to_close=timedelta(milliseconds=self._request.binding.timeout_ms)
+                    + STORE_ALLOWANCE,
+                    retry=ONCE,
+                    heartbeat=self._heartbeat_timeout,
+                    summary=f"attempt {attempt} of {self._request.binding.retry.max_attempts}",
+                )
+            except ActivityError as error:
+                fate = fate_of(error)
+            if isinstance(fate, Ended):
+                return fate.outcome
+            if _cancel_requested():
+                return await self._record_lost(attempt, "cancelled", "cancelled")
+            match fate:
+                case CutShort():
+                    continue
+                case StoreDown():
+                    try:
+                        await self._store_wait(pause)
+                    except asyncio.CancelledError:
+                        return await self._record_lost(attempt, "cancelled", "cancelled")
+                    pause = min(pause * 2, LONGEST_STORE_PAUSE)
+                case Lost(status, text):
+                    return await self._record_lost(attempt, status, text)
+
+    async def _retry_wait(self, outcome: AttemptOutcome) -> None:
+        delay_ms = outcome.retry_in_ms or 0
+        if delay_ms == 0:
+            return
+        delay = timedelta(milliseconds=delay_ms)
+        self._phase, self._until = "retry_wait", after(delay)
+        if self._page:
+            self._page.retry_wait(outcome.attempt, delay_ms, self._until, outcome.error)
+        await workflow.sleep(
+            delay, summary=retry_summary(delay_ms, self._request.binding.retry.schedule.backoff)
+        )
+
+    async def _store_wait(self, pause: timedelta) -> None:
+        self._phase, self._until = "store_wait", after(pause)
+        if self._page:
+            self._page.store_wait(self._until)
+        await workflow.sleep(pause, summary="the EventLog cannot be reached")
+
+    async def _record_lost(self, attempt: int, status: AttemptStatus, error: str) -> AttemptOutcome:
+        return await _shielded(
+            self._call(
+                RECORD_LOST_ATTEMPT,
+                LostAttempt(
+                    dispatch=self._request,
+                    dispatch_id=self._dispatch_id,
+                    attempt=attempt,
+                    status=status,
+                    error=error,
+                ),
+                start_to_close=RECORDING_TIMEOUT,
+                retry=UNTIL_RECORDED,
+                summary=f"record attempt {attempt} as {status}",
+            )
+        )
+
+    async def _cancel(self, attempts: int) -> DispatchOutcome:
+        self._phase, self._until = "cancelling", None
+        if self._page:
+            self._page.cancelling()
+        await _shielded(
+            self._call(
+                RECORD_CANCELLED,
+                CancelledDispatch(
+                    dispatch=self._request, dispatch_id=self._dispatch_id, attempts=attempts
+                ),
+                start_to_close=RECORDING_TIMEOUT,
+                retry=UNTIL_RECORDED,
+                summary="record the cancellation",
+            )
+        )
+        return self._end("cancelled", attempts=attempts, error="cancelled")
+
+    def _end(
+        self,
+        status: DispatchStatus,
+        *,
+        attempts: int,
+        result: Any = None,
+        result_address: EventAddress | None = None,
+        error: str | None = None,
+    ) -> DispatchOutcome:
+        binding = self._request.binding
+        self._outcome = DispatchOutcome(
+            trigger_id=binding.trigger_id,
+            binding_key=binding.binding_key,
+            event_id=self._request.event_id,
+            attempt_count=attempts,
+            status=status,
+            handler_kind=binding.handler.kind,
+            target_uri=binding.handler.uri,
+            replay_of_event_id=self._request.replay_of_event_id,
+            result=result,
+            result_address=result_address,
+            error=error,
+        )
+        self._phase, self._until, self._last_error = "ended", None, error
+        if self._page:
+            self._page.ended(status, attempts, error)
+        return self._outcome
+
+    async def _call(
+        self,
+        activity: ActivityType[InputT, OutputT],
+        message: InputT,
+        *,
+        start_to_close: timedelta,
+        retry: RetryPolicy,
+        summary: str,
+        heartbeat: timedelta | None = None,
+    ) -> OutputT:
+        """Time on the queue is not limited: without a worker a dispatch waits for one.
+
+        A cancelled activity is waited for, since it may still write how it ended.
+        """
+        output: OutputT = await workflow.execute_activity(
+            activity.name,
+            message,
+            result_type=activity.output,
+            start_to_close_timeout=start_to_close,
+            heartbeat_timeout=heartbeat,
+            retry_policy=retry,
+            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+            summary=summary,
+        )
+        return output
+
+
+def _cancel_requested() -> bool:
+    """Also true where an activity that ended in the same moment swallowed the cancellation."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def _shielded(work: Coroutine[Any, Any, T]) -> T:
+    return await asyncio.shield(asyncio.ensure_future(work))
