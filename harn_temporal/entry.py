@@ -1,0 +1,110 @@
+"""The console script. Every way out of the program is here, each with its exit code.
+
+0 done; 1 the work itself failed; 2 wrong usage or an invalid manifest; 3 the Temporal service or
+the EventLog cannot be reached; 130 interrupted; 141 the reader of our output went away.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import NoReturn
+
+from harn_temporal.errors import HarnTemporalError
+
+INTERNAL_ERROR = 1
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+def main() -> NoReturn:
+    """Run the command line and end the process.
+
+    The process ends through `os._exit`, once all output is flushed: a thread of the Temporal SDK
+    may ask for the GIL while the interpreter finalizes, which aborts with PyGILState_Release.
+    """
+    code = run(sys.argv[1:])
+    os._exit(_flushed(code))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and give its exit code. Messages for people go to stderr."""
+    import typer
+
+    from harn_temporal.cli.app import build_app
+    from harn_temporal.cli.options import CommonOptions
+
+    options = CommonOptions()
+    try:
+        code = build_app().main(
+            list(arguments), prog_name="harn-temporal", obj=options, standalone_mode=False
+        )
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        return BROKEN_PIPE
+    except typer.Abort:
+        return INTERRUPTED
+    except typer.TyperException as error:
+        return _refuse(error)
+    except Exception as error:  # noqa: BLE001 - the last resort: no traceback reaches a user
+        return _report(_innermost(error), debug=options.debug)
+    return code if isinstance(code, int) else 0
+
+
+def _refuse(error: object) -> int:
+    """A command line that does not parse: its usage, what is wrong, where the help is."""
+    context = getattr(error, "ctx", None)
+    message = getattr(error, "format_message", lambda: str(error))()
+    if not message.strip():  # a group without its subcommand: typer has printed the help
+        return 2
+    _say(f"error: {message}")
+    if context is not None:
+        _say(f"{context.get_usage()}\nTry '{context.command_path} --help'.")
+    return int(getattr(error, "exit_code", 2))
+
+
+def _report(error: BaseException, *, debug: bool) -> int:
+    if isinstance(error, BrokenPipeError):
+        return BROKEN_PIPE
+    if debug:
+        _say("".join(traceback.format_exception(error)).rstrip())
+    if isinstance(error, HarnTemporalError):
+        _say(f"error: {error}")
+        return error.exit_code
+    _say(f"error: unexpected {type(error).__name__}: {error}")
+    if not debug:
+        _say("This is a fault of harn-temporal. `--debug` shows where it happened.")
+    return INTERNAL_ERROR
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """The error itself where task groups have wrapped a single one."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def _say(text: str) -> None:
+    try:
+        print(text, file=sys.stderr)  # noqa: T201 - a command line prints
+    except BrokenPipeError:
+        return  # nobody reads our messages any more; the exit code still says it
+
+
+def _flushed(code: int) -> int:
+    """The exit code, after both streams are flushed, or another if stdout could not be."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = code or BROKEN_PIPE
+    except OSError as error:
+        _say(f"error: cannot write the output: {error.strerror}")
+        code = code or INTERNAL_ERROR
+    try:
+        sys.stderr.flush()
+    except OSError:
+        return code
+    return code
