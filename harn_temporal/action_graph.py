@@ -14,9 +14,7 @@ from harn_temporal.events import TriggerEvent
 
 SCHEMA_VERSION = 1
 
-NodeKind = Literal[
-    "trigger", "predicate", "dispatch", "a2a_hop", "worker_enqueue", "retry", "dlq"
-]
+NodeKind = Literal["trigger", "predicate", "dispatch", "a2a_hop", "worker_enqueue", "retry", "dlq"]
 EdgeKind = Literal[
     "trigger_dispatch", "a2a_dispatch", "predicate_gate", "retry", "dlq_move", "replay_chain"
 ]
@@ -185,9 +183,7 @@ def retry_part(
             "error": error,
         },
     )
-    edge = _edge(
-        attempt_id(request, failed_attempt), node["id"], "retry", f"attempt {following}"
-    )
+    edge = _edge(attempt_id(request, failed_attempt), node["id"], "retry", f"attempt {following}")
     return [node], [edge]
 
 

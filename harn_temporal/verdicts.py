@@ -12,11 +12,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from harn_temporal.bindings import Binding
-from harn_temporal.canonical import clean
+from harn_temporal.canonical import PAYLOAD_DEPTH_LIMIT, clean, clean_text
 from harn_temporal.contracts import AttemptOutcome, AttemptStatus, DispatchStatus, ErrorClass
 from harn_temporal.errors import Denied, NotJsonError
 
@@ -24,7 +23,6 @@ ERROR_LIMIT = 8 * 1024
 """Bytes of UTF-8 that an error's text may have in a record."""
 
 _ELLIPSIS = "…"
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _RETRIED: frozenset[AttemptStatus] = frozenset({"failed", "timeout"})
 _FINAL: dict[AttemptStatus, DispatchStatus] = {
     "success": "succeeded",
@@ -37,11 +35,6 @@ _CLASS: dict[AttemptStatus, ErrorClass] = {
     "timeout": "handler_timeout",
     "denied": "auth_failed",
 }
-
-
-def clean_text(text: str) -> str:
-    """`text` with each lone surrogate as U+FFFD, so that it can be UTF-8."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def error_text(text: str) -> str:
@@ -89,7 +82,7 @@ def verdict(
     value = None
     if status == "success":
         try:
-            value = clean(result)
+            value = clean(result, depth_limit=PAYLOAD_DEPTH_LIMIT)
         except NotJsonError as problem:
             status = "failed"
             error = f"the handler returned what JSON cannot hold: {problem}"

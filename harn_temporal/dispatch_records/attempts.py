@@ -20,7 +20,7 @@ from harn_temporal.dispatch_records.common import (
     trigger_graph_record,
 )
 from harn_temporal.eventlog import topics
-from harn_temporal.eventlog.log import Append
+from harn_temporal.eventlog.records import Append
 
 _KINDS: dict[AttemptStatus, tuple[str, str]] = {
     "success": ("DispatchSucceeded", "dispatch_succeeded"),

@@ -6,11 +6,11 @@ from typing import Any
 
 from harn_temporal import action_graph, headers
 from harn_temporal.action_graph import Json
+from harn_temporal.canonical import clean_text
 from harn_temporal.contracts import DispatchRequest, DispatchStatus, ErrorClass
 from harn_temporal.eventlog import topics
-from harn_temporal.eventlog.log import Append
+from harn_temporal.eventlog.records import Append
 from harn_temporal.events import TriggerEvent
-from harn_temporal.verdicts import clean_text
 
 
 def event_of(request: DispatchRequest) -> TriggerEvent:
@@ -60,9 +60,7 @@ def dispatch_record(
     )
 
 
-def lifecycle_record(
-    request: DispatchRequest, kind: str, payload: Json, *, now_ms: int
-) -> Append:
+def lifecycle_record(request: DispatchRequest, kind: str, payload: Json, *, now_ms: int) -> Append:
     return dispatch_record(request, topics.TRIGGERS_LIFECYCLE, kind, payload, now_ms=now_ms)
 
 

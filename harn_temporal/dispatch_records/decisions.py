@@ -15,7 +15,7 @@ from harn_temporal.dispatch_records.common import (
     outbox_record,
     trigger_graph_record,
 )
-from harn_temporal.eventlog.log import Append
+from harn_temporal.eventlog.records import Append
 from harn_temporal.verdicts import error_text
 
 SkipStage = Literal["predicate", "flow_control"]

@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 from harn_temporal import headers
 from harn_temporal.contracts import AttemptOutcome, AttemptStatus, DispatchStatus, ErrorClass
 from harn_temporal.errors import StoreError
-from harn_temporal.eventlog.log import Record
+from harn_temporal.eventlog.records import Record
 
 _ENDS = {"dispatch_succeeded", "dispatch_failed", "dispatch_waiting"}
 

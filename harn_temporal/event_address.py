@@ -1,0 +1,61 @@
+"""From the address of an envelope to the event in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harn_temporal.contracts import DispatchRequest, EventAddress
+from harn_temporal.errors import EventError, StoreError
+from harn_temporal.eventlog.log import EventLog
+from harn_temporal.eventlog.records import Record
+from harn_temporal.events import TriggerEvent
+
+
+def address_of(record: Record) -> EventAddress:
+    return EventAddress(topic=record.topic, event_id=record.event_id)
+
+
+def event_in(record: Record) -> TriggerEvent:
+    """The event of an `event_ingested` record. Raises StoreError where it holds none.
+
+    Harn appends an event by itself, without trigger and version around it, where it leaves the
+    choice of the bindings to the dispatcher.
+    """
+    payload: Any = record.payload
+    inner = payload.get("event", payload) if isinstance(payload, dict) else payload
+    try:
+        return TriggerEvent.from_json(inner)
+    except EventError as error:
+        raise StoreError(
+            f"record {record.event_id} of topic {record.topic} holds no event: {error}"
+        ) from error
+
+
+async def load_event(log: EventLog, request: DispatchRequest) -> TriggerEvent:
+    """The event of a request: what the request carries, else what lies at its address.
+
+    Raises StoreError where nothing lies there, or another event.
+    """
+    if request.event is not None:
+        return request.event
+    address = request.address
+    found = await log.read(address.topic, after=address.event_id - 1, limit=1)
+    if not found or found[0].event_id != address.event_id:
+        raise StoreError(
+            f"topic {address.topic} has no record {address.event_id}, where the envelope of event "
+            f"{request.event_id} should be; was the store replaced or cut?"
+        )
+    event = event_in(found[0])
+    if event.id != request.event_id:
+        raise StoreError(
+            f"record {address.event_id} of topic {address.topic} is event {event.id}, not "
+            f"{request.event_id}; was the store replaced?"
+        )
+    return event
+
+
+async def with_event(log: EventLog, request: DispatchRequest) -> DispatchRequest:
+    """`request` carrying its event, as `dispatch_records` needs it. Raises as `load_event`."""
+    if request.event is not None:
+        return request
+    return request.model_copy(update={"event": await load_event(log, request)})

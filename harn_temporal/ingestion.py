@@ -1,0 +1,314 @@
+"""Ingestion: from an event to one durable envelope for each binding it is meant for.
+
+It needs no Temporal. The claim of an event's dedupe key and its envelope are one transaction, so
+that two who ingest the same delivery at once leave one envelope; the pump of the package takes
+it from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Literal
+
+from harn_temporal import headers
+from harn_temporal.bindings import Binding
+from harn_temporal.canonical import clean, clean_text, encode
+from harn_temporal.contracts import EventAddress
+from harn_temporal.errors import EventError, ExpressionError, NotFoundError
+from harn_temporal.event_address import address_of
+from harn_temporal.eventlog import topics
+from harn_temporal.eventlog.log import EventLog, Transaction
+from harn_temporal.eventlog.records import Append
+from harn_temporal.events import TriggerEvent
+from harn_temporal.expressions import JmesExpression, compile_jmespath
+from harn_temporal.naming import dispatch_workflow_id
+
+PAYLOAD_LIMIT = 10 * 1024 * 1024
+"""Bytes of JSON that an event's payload as it came (`provider_payload.raw`) may have."""
+
+EVENT_LIMIT = 4 * PAYLOAD_LIMIT
+"""Bytes of JSON for the whole event, where typed copies and the raw body lie beside the payload."""
+
+_DAY_MS = 24 * 60 * 60 * 1000
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What became of an event for one binding.
+
+    `accepted` has an address, where its envelope is durable. `duplicate` means that a live claim
+    holds the dedupe key, `filtered` that the binding's filter said no; neither appended anything.
+    `warning` says which expression failed for this event, and what was done instead.
+    """
+
+    trigger_id: str
+    binding_key: str
+    status: Literal["accepted", "duplicate", "filtered"]
+    event_id: str
+    workflow_id: str
+    address: EventAddress | None = None
+    warning: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    binding: Binding
+    dedupe_key: str
+    filtered: bool = False
+    warning: str | None = None
+
+
+async def ingest(
+    log: EventLog,
+    bindings: Iterable[Binding],
+    event: TriggerEvent,
+    *,
+    package: str,
+    only: str | None = None,
+) -> list[Ingested]:
+    """Append an envelope of `event` for each binding that it matches, in the bindings' order.
+
+    With `only`, the id of a trigger, the event goes to that binding whatever its `match` says;
+    its filter and its dedupe key hold all the same. Each binding is a transaction of its own.
+
+    A filter that fails for this event counts as no, as a predicate that raises does: with a
+    warning, or as EventError with `only`, where nobody else could take the event. A dedupe key
+    that fails, or gives null or an empty text, is the event's own: it is not lost.
+
+    Raises EventError for an event that is too large, NotFoundError where `only` names no trigger.
+    """
+    chosen = _chosen(bindings, event, only)
+    # Expressions and the measure of a large event take long enough to hold up the event loop.
+    event_json, candidates = await asyncio.to_thread(_prepare, chosen, event, only)
+    results = []
+    for candidate in candidates:
+        binding = candidate.binding
+        result = Ingested(
+            trigger_id=binding.trigger_id,
+            binding_key=binding.binding_key,
+            status="filtered",
+            event_id=event.id,
+            workflow_id=dispatch_workflow_id(package, binding.trigger_id, event.id),
+            warning=candidate.warning,
+        )
+        if candidate.warning is not None:
+            _logger.warning("%s", candidate.warning)
+        results.append(
+            result
+            if candidate.filtered
+            else await _claim_and_append(log, result, candidate, event, event_json, package)
+        )
+    return results
+
+
+def _chosen(
+    bindings: Iterable[Binding], event: TriggerEvent, only: str | None
+) -> Sequence[Binding]:
+    known = tuple(bindings)
+    if only is None:
+        return [binding for binding in known if binding.matches(event.provider, event.kind)]
+    named = [binding for binding in known if binding.trigger_id == only]
+    if not named:
+        listed = ", ".join(binding.trigger_id for binding in known) or "none"
+        raise NotFoundError(f"there is no trigger {only!r}; the manifest has: {listed}")
+    return named
+
+
+def _prepare(
+    bindings: Sequence[Binding], event: TriggerEvent, only: str | None
+) -> tuple[dict[str, Any], list[_Candidate]]:
+    event_json = event.to_json()
+    _check_size("its payload", event_json["provider_payload"].get("raw"), PAYLOAD_LIMIT)
+    _check_size("the event with all its fields", event_json, EVENT_LIMIT)
+    scope = {"event": event_json}
+    return event_json, [_candidate(binding, event, scope, only) for binding in bindings]
+
+
+def _check_size(what: str, value: Any, limit: int) -> None:
+    size = len(encode(value))
+    if size > limit:
+        raise EventError(
+            f"the event is too large: {what} is {size:,} bytes of JSON ({size / 2**20:.1f} MiB), "
+            f"and the limit is {limit:,} ({limit // 2**20} MiB); send a reference to the content"
+        )
+
+
+def _candidate(
+    binding: Binding, event: TriggerEvent, scope: dict[str, Any], only: str | None
+) -> _Candidate:
+    trigger = f"trigger {binding.trigger_id!r}, event {event.id}"
+    if binding.filter is not None:
+        try:
+            passes = _is_true(_compiled(binding.filter).evaluate(scope))
+        except ExpressionError as error:
+            problem = f"{trigger}: the filter {error}"
+            if only is not None:
+                raise EventError(f"{problem}; nothing was appended") from error
+            return _Candidate(
+                binding,
+                event.dedupe_key,
+                filtered=True,
+                warning=f"{problem}; the event was taken as not matching",
+            )
+        if not passes:
+            return _Candidate(binding, event.dedupe_key, filtered=True)
+    if binding.dedupe_key is None:
+        return _Candidate(binding, event.dedupe_key)
+    try:
+        value = _compiled(binding.dedupe_key).evaluate(scope)
+    except ExpressionError as error:
+        return _Candidate(
+            binding,
+            event.dedupe_key,
+            warning=f"{trigger}: the dedupe_key {error}; the event's own key was taken",
+        )
+    return _Candidate(binding, _key_text(value) or event.dedupe_key)
+
+
+def _is_true(value: Any) -> bool:
+    """Truth as JMESPath has it: false, null and what is empty are false; the number 0 is true."""
+    return not (value is None or value is False or value in ("", [], {}))
+
+
+def _key_text(value: Any) -> str:
+    """A dedupe key as text; empty where the expression found none."""
+    if value is None:
+        return ""
+    return clean_text(value) if isinstance(value, str) else encode(clean(value)).decode()
+
+
+@lru_cache(maxsize=1024)
+def _compiled(source: str) -> JmesExpression:
+    return compile_jmespath(source)
+
+
+async def _claim_and_append(
+    log: EventLog,
+    result: Ingested,
+    candidate: _Candidate,
+    event: TriggerEvent,
+    event_json: dict[str, Any],
+    package: str,
+) -> Ingested:
+    binding = candidate.binding
+
+    def work(tx: Transaction) -> EventAddress | None:
+        held = tx.inbox.claim_expiry(package, binding.trigger_id, candidate.dedupe_key)
+        if held is not None:
+            return None
+        envelope, *others = _records(candidate, event, event_json, package, now_ms=tx.now_ms)
+        appended = tx.append([*others, envelope])
+        return address_of(appended.records[-1])
+
+    address = await log.transact(work)
+    return Ingested(
+        trigger_id=result.trigger_id,
+        binding_key=result.binding_key,
+        status="duplicate" if address is None else "accepted",
+        event_id=result.event_id,
+        workflow_id=result.workflow_id,
+        address=address,
+        warning=result.warning,
+    )
+
+
+def _records(
+    candidate: _Candidate,
+    event: TriggerEvent,
+    event_json: dict[str, Any],
+    package: str,
+    *,
+    now_ms: int,
+) -> list[Append]:
+    """The envelope first, then the claim and the record that replay reads."""
+    binding = candidate.binding
+    version = binding.version or None
+    return [
+        Append(
+            topic=topics.tenant_topic(event.tenant_id, topics.INBOX_ENVELOPES),
+            kind="event_ingested",
+            payload={
+                "trigger_id": binding.trigger_id,
+                "binding_version": version,
+                "event": event_json,
+            },
+            headers=_envelope_headers(binding, event, package, now_ms=now_ms),
+            occurred_at_ms=now_ms,
+        ),
+        Append(
+            topic=topics.INBOX_CLAIMS,
+            kind="dedupe_claim",
+            payload={
+                "binding_id": binding.trigger_id,
+                "dedupe_key": candidate.dedupe_key,
+                "expires_at_ms": now_ms + binding.retry.retention_days * _DAY_MS,
+            },
+            headers={headers.PACKAGE: package},
+            occurred_at_ms=now_ms,
+        ),
+        Append(
+            topic=topics.TRIGGERS_EVENTS,
+            kind="trigger_event",
+            payload={
+                "binding_id": binding.trigger_id,
+                "binding_version": version,
+                "replay_of_event_id": None,
+                "event": event_json,
+            },
+            headers=_event_headers(binding, event),
+            occurred_at_ms=now_ms,
+        ),
+    ]
+
+
+def _event_headers(binding: Binding, event: TriggerEvent) -> dict[str, str]:
+    found = {
+        "event_id": event.id,
+        "trace_id": event.trace_id,
+        "provider": event.provider,
+        "kind": event.kind,
+        "trigger_id": binding.trigger_id,
+        "binding_key": binding.binding_key,
+        "handler_kind": binding.handler.kind,
+        "tenant_id": event.tenant_id,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _envelope_headers(
+    binding: Binding, event: TriggerEvent, package: str, *, now_ms: int
+) -> dict[str, str]:
+    found = _event_headers(binding, event)
+    found[headers.ACCEPTED_AT_MS] = str(_epoch_ms(event.received_at, now_ms))
+    found[headers.QUEUE_APPENDED_AT_MS] = str(now_ms)
+    found[headers.PACKAGE] = package
+    traceparent = next(
+        (value for name, value in event.headers.items() if name.lower() == headers.TRACEPARENT),
+        None,
+    )
+    # A malformed one joins no trace, and a reader may stumble on it.
+    if traceparent is not None and _TRACEPARENT.fullmatch(traceparent):
+        found[headers.TRACEPARENT] = traceparent
+    return found
+
+
+def _epoch_ms(moment: str, otherwise: int) -> int:
+    """An RFC 3339 time in milliseconds since the epoch; `otherwise` where it is none."""
+    # Python reads at most six digits of a second's fraction; Harn writes up to nine.
+    text = re.sub(r"(\.\d{6})\d+", r"\1", moment.upper())
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return otherwise
+    if found.tzinfo is None:
+        return otherwise
+    return int(found.timestamp() * 1000)
