@@ -1,0 +1,1 @@
+"""What the EventLog holds, read for people and programs. Nothing here appends."""
