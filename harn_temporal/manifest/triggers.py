@@ -1,0 +1,182 @@
+"""`[[triggers]]`: each entry becomes a binding, or one for each of its sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harn_temporal.bindings import DEFAULT_TIMEOUT_MS, Binding
+from harn_temporal.manifest.fingerprint import fingerprinted
+from harn_temporal.manifest.gates import check_together, refuse
+from harn_temporal.manifest.handler_uri import refuse_remote
+from harn_temporal.manifest.keys import UNUSED_TRIGGER_KEYS
+from harn_temporal.manifest.problems import Notes, Place, Problems, shown
+from harn_temporal.manifest.settings import Settings, read_settings
+from harn_temporal.manifest.table import Table
+from harn_temporal.retry import RetryPolicy
+
+KINDS = ("webhook", "cron", "poll", "stream", "predicate", "a2a-push")
+TICKED_KINDS = frozenset({"cron", "poll", "stream"})
+ID_LIMIT = 200
+_ID = f"a text of 1 to {ID_LIMIT} characters, without blanks and control characters"
+_IDENTITY = ("kind", "provider", "match")
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """A binding as the manifest defines it, with what the manifest keeps besides."""
+
+    binding: Binding
+    kept: Mapping[str, Any]
+    functions: tuple[tuple[str, str], ...]
+    """The functions it names: the place of the key that does, and the name."""
+
+
+@dataclass(frozen=True)
+class _Identity:
+    kind: str
+    provider: str
+    events: tuple[str, ...]
+
+
+class TriggerReader:
+    """Reads the entries of one manifest."""
+
+    def __init__(
+        self, file: str, package: str, exports: Mapping[str, str], problems: Problems, notes: Notes
+    ) -> None:
+        self._file = file
+        self._package = package
+        self._exports = exports
+        self._problems = problems
+        self._notes = notes
+        self._places: dict[str, str] = {}
+
+    def read(self, entries: list[dict[str, Any]]) -> Iterator[Trigger]:
+        for number, values in enumerate(entries, start=1):
+            yield from self._read_trigger(number, values)
+
+    def _read_trigger(self, number: int, values: dict[str, Any]) -> Iterator[Trigger]:
+        given = values.get("id")
+        label = shown(given) if isinstance(given, str) else "without an id"
+        entry = f"[[triggers]] #{number} {label}"
+        table = Table(values, Place(self._file, entry), self._problems)
+        trigger_id = self._read_id(table, required=True) or f"#{number}"
+        sources = table.array_of_tables("sources")
+        settings = read_settings(table, self._exports, self._notes, trigger_id)
+        self._check(table, settings, settings, required=True)
+        if "sources" not in values:
+            self._claim(table, trigger_id)
+            identity = _read_identity(table)
+            table.close(UNUSED_TRIGGER_KEYS)
+            yield from self._bound(trigger_id, table, identity, settings, table)
+            return
+        if values["sources"] == []:
+            table.wrong("sources", "an array of one table or more")
+        for key in _IDENTITY:
+            if table.value(key) is not None:
+                table.problem(key, "each source has its own; move it into the sources")
+        table.close(UNUSED_TRIGGER_KEYS)
+        for index, source in enumerate(sources, start=1):
+            yield from self._read_source(index, source, trigger_id, table, settings)
+
+    def _read_source(
+        self, index: int, values: dict[str, Any], trigger_id: str, trigger: Table, base: Settings
+    ) -> Iterator[Trigger]:
+        given = values.get("id")
+        label = f" {shown(given)}" if isinstance(given, str) else ""
+        place = Place(self._file, f"{trigger.place.entry}, sources #{index}{label}")
+        table = Table(values, place, self._problems)
+        source_id = self._read_id(table, required=False) or f"source-{index}"
+        full_id = f"{trigger_id}.{source_id}"
+        self._claim(table, full_id)
+        own = read_settings(table, self._exports, self._notes, full_id)
+        settings = base.overridden_by(own)
+        self._check(table, own, settings, required=False)
+        identity = _read_identity(table)
+        table.close(UNUSED_TRIGGER_KEYS)
+        yield from self._bound(full_id, table, identity, settings, trigger)
+
+    def _read_id(self, table: Table, *, required: bool) -> str | None:
+        value = table.value("id")
+        if value is None and not required:
+            return None
+        fits = isinstance(value, str) and 0 < len(value) <= ID_LIMIT and value.isprintable()
+        if fits and " " not in value:
+            return str(value)
+        table.wrong("id", _ID)
+        return None
+
+    def _claim(self, table: Table, full_id: str) -> None:
+        """Report an id that another binding of the manifest has, whichever way it came by it."""
+        first = self._places.setdefault(full_id, table.place.entry)
+        if first != table.place.entry:
+            table.problem("id", f'the id "{full_id}" is taken by {first}; ids are unique')
+
+    def _check(self, table: Table, own: Settings, merged: Settings, *, required: bool) -> None:
+        """What no key shows by itself. `own` is what stands in this table, `merged` what holds."""
+        if required and not table.has("handler"):
+            table.wrong("handler", "a function, an a2a:// agent or a worker:// queue")
+        if own.gates:
+            check_together(table, merged.gates)
+            refuse(table, own.gates)
+        if own.handler is not None:
+            refuse_remote(table, own.handler)
+        handler = merged.handler
+        cleartext = own.allow_cleartext is not None or own.handler is not None
+        if cleartext and merged.allow_cleartext and handler and handler.kind != "a2a":
+            table.problem("allow_cleartext", f"is for a2a:// handlers; this one is {handler.uri}")
+
+    def _bound(
+        self,
+        trigger_id: str,
+        table: Table,
+        identity: _Identity | None,
+        settings: Settings,
+        trigger: Table,
+    ) -> Iterator[Trigger]:
+        """The binding, where nothing that it needs has a problem."""
+        if identity is None or settings.handler is None:
+            return
+        binding = Binding(
+            package=self._package,
+            trigger_id=trigger_id,
+            kind=identity.kind,
+            provider=identity.provider,
+            events=identity.events,
+            handler=settings.handler,
+            when=settings.when,
+            filter=settings.filter,
+            dedupe_key=settings.dedupe_key,
+            retry=settings.retry or RetryPolicy(),
+            priority=settings.priority or "normal",
+            timeout_ms=settings.timeout_ms or DEFAULT_TIMEOUT_MS,
+            allow_cleartext=bool(settings.allow_cleartext),
+            fingerprint="",
+        )
+        functions = []
+        if settings.handler.kind == "local":
+            owner = table if table.has("handler") else trigger
+            functions.append((owner.place.field("handler"), settings.handler.uri))
+        if settings.when is not None and settings.when.kind == "function":
+            owner = table if table.has("when") else trigger
+            functions.append((owner.place.field("when"), settings.when.source))
+        yield Trigger(fingerprinted(binding), settings.kept, tuple(functions))
+
+
+def _read_identity(table: Table) -> _Identity | None:
+    if not table.has("kind"):
+        table.wrong("kind", ", ".join(f'"{kind}"' for kind in KINDS))
+    kind = table.choice("kind", KINDS)
+    provider = table.required_text("provider", 'the name of a provider, such as "github"')
+    if not table.has("match"):
+        table.wrong("match", 'a table such as { events = ["issues.opened"] }; {} matches all')
+    match = table.table("match")
+    if match is None:
+        return None
+    events = match.texts("events", "an array of event kinds") or ()
+    match.close()
+    if kind is None or provider is None:
+        return None
+    return _Identity(kind, provider, events)
