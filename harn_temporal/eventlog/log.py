@@ -7,59 +7,27 @@ work of `transact` and `query` is a plain function that runs in the store's own 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from harn_temporal.eventlog.bindings import BindingsTables
 from harn_temporal.eventlog.inbox import InboxTables
+from harn_temporal.eventlog.projections import Skipped
+from harn_temporal.eventlog.records import Append, Appended, ConsumerCursor, Record, TopicHead
+
+__all__ = [
+    "Append",
+    "Appended",
+    "ConsumerCursor",
+    "EventLog",
+    "Reader",
+    "Record",
+    "Skipped",
+    "TopicHead",
+    "Transaction",
+]
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Append:
-    """A record to be appended. `payload` is anything JSON can hold; the store cleans and encodes it.
-
-    `occurred_at_ms` is the store's clock where it is None.
-    """
-
-    topic: str
-    kind: str
-    payload: Any
-    headers: Mapping[str, str] = field(default_factory=dict)
-    occurred_at_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A record as it lies in the log. `raw` is the payload's UTF-8 JSON."""
-
-    topic: str
-    event_id: int
-    kind: str
-    raw: bytes
-    headers: Mapping[str, str]
-    occurred_at_ms: int
-
-    @property
-    def payload(self) -> Any:
-        """The decoded payload. Raises StoreError where it is no JSON, naming topic and id."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Appended:
-    """`fresh` is False when the key had been used: then `records` are those written then."""
-
-    records: tuple[Record, ...]
-    fresh: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TopicHead:
-    topic: str
-    last_id: int
 
 
 class Reader(Protocol):
@@ -81,11 +49,20 @@ class Reader(Protocol):
     def head(self, topic: str) -> int:
         """The last id of a topic, 0 where it is empty."""
 
+    def topics(self, prefix: str = "") -> list[TopicHead]:
+        """The topics whose name begins with `prefix`, in the order of their names."""
+
     def cursor(self, topic: str, consumer_id: str) -> int:
         """A consumer's durable cursor, 0 where it has none."""
 
+    def consumer(self, topic: str, consumer_id: str) -> ConsumerCursor | None:
+        """A consumer's cursor and when it last moved or confirmed it; None where it has none."""
+
     def written(self, key: str) -> tuple[Record, ...]:
         """What was appended with this idempotency key, in order; empty where it was never used."""
+
+    def skipped(self) -> list[Skipped]:
+        """Records on topics we fold that no projection could make sense of, with the reason."""
 
 
 class Transaction(Reader, Protocol):
@@ -99,7 +76,11 @@ class Transaction(Reader, Protocol):
 
 
 class EventLog(Protocol):
-    """Raises StoreUnavailableError where the store cannot be reached, StoreError where it is damaged."""
+    """Raises StoreUnavailableError where the store cannot be reached, StoreError where it is damaged.
+
+    A caller that is cancelled while its transaction runs does not stop it: it commits or fails
+    by itself. Append with a key where that matters.
+    """
 
     @property
     def store_id(self) -> str:
@@ -115,7 +96,7 @@ class EventLog(Protocol):
 
     async def topics(self, prefix: str = "") -> list[TopicHead]: ...
 
-    async def changed(self, since: int, timeout: float) -> int:
+    async def changed(self, since: int, timeout: float) -> int:  # noqa: ASYNC109 - a result, not an error, when time is up
         """Wait until something was appended, by anyone, after the mark `since`.
 
         Returns the mark to pass next time, at the latest after `timeout` seconds. Start with 0.
@@ -124,4 +105,5 @@ class EventLog(Protocol):
     async def rebuild(self) -> None:
         """Make all projections anew from the log, while others go on appending."""
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Wait for what runs, then release the store. Any use after it raises StoreError."""

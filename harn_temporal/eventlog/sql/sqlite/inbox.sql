@@ -1,0 +1,35 @@
+-- name: inbox.create
+CREATE TABLE @inbox_claims (
+  package TEXT NOT NULL,
+  binding_id TEXT NOT NULL,
+  dedupe_key TEXT NOT NULL,
+  expires_at_ms INTEGER NOT NULL,
+  PRIMARY KEY (package, binding_id, dedupe_key)
+);
+
+CREATE TABLE @inbox_outcomes (
+  workflow_id TEXT NOT NULL PRIMARY KEY,
+  status TEXT NOT NULL,
+  topic TEXT NOT NULL,
+  event_id INTEGER NOT NULL
+);
+
+-- name: inbox.claim
+INSERT INTO @inbox_claims (package, binding_id, dedupe_key, expires_at_ms)
+VALUES (:package, :binding_id, :dedupe_key, :expires_at_ms)
+ON CONFLICT (package, binding_id, dedupe_key) DO UPDATE SET
+  expires_at_ms = max(expires_at_ms, excluded.expires_at_ms)
+
+-- name: inbox.claim_expiry
+SELECT expires_at_ms FROM @inbox_claims
+WHERE package = :package AND binding_id = :binding_id AND dedupe_key = :dedupe_key
+
+-- name: inbox.end
+INSERT INTO @inbox_outcomes (workflow_id, status, topic, event_id)
+VALUES (:workflow_id, :status, :topic, :event_id)
+ON CONFLICT (workflow_id) DO UPDATE SET
+  status = excluded.status, topic = excluded.topic, event_id = excluded.event_id
+WHERE (excluded.topic, excluded.event_id) < (topic, event_id)
+
+-- name: inbox.outcome
+SELECT status, topic, event_id FROM @inbox_outcomes WHERE workflow_id = :workflow_id

@@ -1,0 +1,76 @@
+"""Bringing a SQLite file to the schema that this version knows."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import sqlite3
+from collections.abc import Iterator
+
+from harn_temporal.errors import StoreError
+from harn_temporal.eventlog.statements import load_migrations
+
+_VERSIONS = """
+CREATE TABLE IF NOT EXISTS harn_temporal_migrations (
+  version INTEGER NOT NULL PRIMARY KEY,
+  applied_at TEXT NOT NULL
+)
+"""
+_COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
+
+
+def migrate(connection: sqlite3.Connection, place: str) -> None:
+    """Apply what is missing, all or nothing. Raises StoreError for a newer schema than ours."""
+    migrations = load_migrations("sqlite")
+    newest = migrations[-1][0]
+    if _version(connection) == newest:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute(_VERSIONS)
+        version = _version(connection)
+        if version > newest:
+            raise StoreError(
+                f"the EventLog {place} has schema version {version}, made by a newer version of "
+                f"harn-temporal; this one knows {newest}: upgrade it"
+            )
+        for number, script in migrations:
+            if number > version:
+                for statement in split_script(script):
+                    connection.execute(statement)
+                connection.execute(
+                    "INSERT INTO harn_temporal_migrations VALUES (?, datetime('now'))", (number,)
+                )
+        connection.execute(
+            "INSERT INTO harn_temporal_store VALUES ('id', ?) ON CONFLICT DO NOTHING",
+            (secrets.token_hex(6),),
+        )
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def read_store_id(connection: sqlite3.Connection) -> str:
+    row = connection.execute("SELECT value FROM harn_temporal_store WHERE name = 'id'").fetchone()
+    return str(row[0])
+
+
+def split_script(script: str) -> Iterator[str]:
+    """The statements of a script; a trigger's body counts as part of its statement."""
+    statement = ""
+    for line in _COMMENT.sub("", script).splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+    if statement.strip():
+        yield statement
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    table = "SELECT 1 FROM sqlite_master WHERE name = 'harn_temporal_migrations'"
+    if connection.execute(table).fetchone() is None:
+        return 0
+    row = connection.execute("SELECT max(version) FROM harn_temporal_migrations").fetchone()
+    return int(row[0] or 0)

@@ -1,0 +1,162 @@
+"""What runs inside a transaction of a store: reading, appending, acknowledging."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from harn_temporal.canonical import clean, clean_text, encode
+from harn_temporal.errors import NotJsonError, StoreError
+from harn_temporal.eventlog.bindings import BindingsTables
+from harn_temporal.eventlog.inbox import InboxTables
+from harn_temporal.eventlog.projections import Skipped, fold
+from harn_temporal.eventlog.provenance import sealed_headers, stored_hash
+from harn_temporal.eventlog.records import Append, Appended, ConsumerCursor, Record, TopicHead
+from harn_temporal.eventlog.session import Session
+from harn_temporal.eventlog.topics import is_topic
+from harn_temporal.headers import IDEMPOTENCY_KEY, PROVENANCE_RECORD_HASH
+
+Tails = dict[str, tuple[int, str]]
+"""Of topics: the last id, and the hash of that record."""
+
+
+class StoreReader:
+    def __init__(self, session: Session, now_ms: int) -> None:
+        self._session = session
+        self._now_ms = now_ms
+        self._inbox = InboxTables(session, now_ms)
+        self._bindings = BindingsTables(session)
+
+    @property
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    @property
+    def inbox(self) -> InboxTables:
+        return self._inbox
+
+    @property
+    def bindings(self) -> BindingsTables:
+        return self._bindings
+
+    def read(self, topic: str, after: int = 0, limit: int = 1000) -> list[Record]:
+        return self._session.read(topic, after, limit)
+
+    def head(self, topic: str) -> int:
+        return self._session.head(topic)
+
+    def topics(self, prefix: str = "") -> list[TopicHead]:
+        return self._session.topics(prefix)
+
+    def cursor(self, topic: str, consumer_id: str) -> int:
+        found = self.consumer(topic, consumer_id)
+        return found.cursor if found else 0
+
+    def consumer(self, topic: str, consumer_id: str) -> ConsumerCursor | None:
+        return self._session.consumer(topic, consumer_id)
+
+    def skipped(self) -> list[Skipped]:
+        return [Skipped(*row) for row in self._session.rows("skipped.list")]
+
+
+class StoreTransaction(StoreReader):
+    """`known` is what earlier transactions left in `tails`; true only once this one is committed."""
+
+    def __init__(self, session: Session, now_ms: int, known: Tails) -> None:
+        super().__init__(session, now_ms)
+        self.tails: Tails = {}
+        self._known = known
+
+    def append(self, records: Sequence[Append], key: str | None = None) -> Appended:
+        if key is not None:
+            key = clean_text(key)
+            written = self._written_with(key)
+            if written:
+                return Appended(tuple(written), fresh=False)
+        if not records:
+            return Appended((), fresh=True)
+        sealed = [
+            self._seal(item, None if key is None else f"{key}/{place}")
+            for place, item in enumerate(records)
+        ]
+        self._session.insert(sealed)
+        for topic in {record.topic for record in sealed}:
+            self._session.run("heads.raise", topic=topic, last_id=self.tails[topic][0])
+        if key is not None:
+            self._session.run_many("keys.insert", [_key_row(record) for record in sealed])
+        for record in sealed:
+            fold(self._session, record)
+        self._session.run("notes.clear_all")  # they are ours: what others left is folded before
+        return Appended(tuple(sealed), fresh=True)
+
+    def ack(self, topic: str, consumer_id: str, cursor: int) -> None:
+        if not is_topic(topic):
+            raise StoreError(_no_topic(topic))
+        self._session.ack(topic, clean_text(consumer_id), cursor, self._now_ms)
+
+    def _written_with(self, key: str) -> list[Record]:
+        written: list[Record] = []
+        while True:
+            rows = self._session.rows(
+                "keys.find", key=IDEMPOTENCY_KEY, value=f"{key}/{len(written)}"
+            )
+            record = self._session.one(*rows[0]) if rows else None
+            if record is None:
+                return written
+            written.append(record)
+
+    def _seal(self, item: Append, key: str | None) -> Record:
+        topic = item.topic
+        if not is_topic(topic):
+            raise StoreError(_no_topic(topic))
+        last_id, last_hash = self._tail(topic)
+        kind = clean_text(item.kind)
+        raw = _encoded(item)
+        occurred_at_ms = self._now_ms if item.occurred_at_ms is None else item.occurred_at_ms
+        headers = _clean_headers(item.headers)
+        if key is not None:
+            headers[IDEMPOTENCY_KEY] = key
+        headers = sealed_headers(
+            topic=topic,
+            event_id=last_id + 1,
+            kind=kind,
+            raw=raw,
+            headers=headers,
+            occurred_at_ms=occurred_at_ms,
+            prev_hash=last_hash or None,
+        )
+        self.tails[topic] = last_id + 1, headers[PROVENANCE_RECORD_HASH]
+        return Record(topic, last_id + 1, kind, raw, headers, occurred_at_ms)
+
+    def _tail(self, topic: str) -> tuple[int, str]:
+        if topic in self.tails:
+            return self.tails[topic]
+        head = self._session.head(topic)
+        known = self._known.get(topic)
+        if known is not None and known[0] == head:
+            return known
+        nearest = self._session.nearest(topic)
+        return head, stored_hash(nearest) if nearest else ""
+
+
+def _encoded(item: Append) -> bytes:
+    try:
+        return encode(clean(item.payload))
+    except NotJsonError as error:
+        raise NotJsonError(f"the payload of {item.kind} for topic {item.topic}: {error}") from error
+
+
+def _clean_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    return {clean_text(name): clean_text(value) for name, value in headers.items()}
+
+
+def _key_row(record: Record) -> dict[str, str | int]:
+    return {
+        "topic": record.topic,
+        "key": IDEMPOTENCY_KEY,
+        "value": record.headers[IDEMPOTENCY_KEY],
+        "event_id": record.event_id,
+    }
+
+
+def _no_topic(topic: str) -> str:
+    return f"{topic!r} is no topic: 1 or more of A-Z a-z 0-9 . _ - are allowed"
