@@ -14,7 +14,7 @@ from harn_temporal.headers import OUTCOME, PACKAGE, WORKFLOW_ID
 
 @dataclass(frozen=True, slots=True)
 class StoredOutcome:
-    """How a dispatch ended (`status`, as in DispatchOutcome), and the outbox record that says so."""
+    """How a dispatch ended, as in DispatchOutcome, and the outbox record that says so."""
 
     status: str
     topic: str

@@ -76,7 +76,7 @@ class Transaction(Reader, Protocol):
 
 
 class EventLog(Protocol):
-    """Raises StoreUnavailableError where the store cannot be reached, StoreError where it is damaged.
+    """Raises StoreUnavailableError where it cannot be reached, StoreError where it is damaged.
 
     A caller that is cancelled while its transaction runs does not stop it: it commits or fails
     by itself. Append with a key where that matters.

@@ -5,6 +5,7 @@ A record's hash covers all of it and, by a header, the hash of the record before
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping
 from typing import Final
@@ -38,7 +39,7 @@ def sealed_headers(
     if prev_hash is not None:
         sealed[PROVENANCE_PREV_HASH] = prev_hash
     sealed[PROVENANCE_RECORD_HASH] = _hash(
-        topic, event_id, kind, raw, encode(sealed), occurred_at_ms
+        Record(topic, event_id, kind, raw, sealed, occurred_at_ms)
     )
     return sealed
 
@@ -46,14 +47,7 @@ def sealed_headers(
 def computed_hash(record: Record) -> str:
     """The hash that the record should carry, over its content as it lies there now."""
     headers = {k: v for k, v in record.headers.items() if k != PROVENANCE_RECORD_HASH}
-    return _hash(
-        record.topic,
-        record.event_id,
-        record.kind,
-        _canonical(record.raw),
-        encode(headers),
-        record.occurred_at_ms,
-    )
+    return _hash(dataclasses.replace(record, raw=_canonical(record.raw), headers=headers))
 
 
 def stored_hash(record: Record) -> str:
@@ -62,14 +56,14 @@ def stored_hash(record: Record) -> str:
     return carried if carried.strip() else computed_hash(record)
 
 
-def _hash(
-    topic: str, event_id: int, kind: str, raw: bytes, headers: bytes, occurred_at_ms: int
-) -> str:
-    digest = hashlib.sha256(b'{"event_id":%d,"headers":' % event_id)
-    digest.update(headers)
-    digest.update(b',"kind":%b,"occurred_at_ms":%d,"payload":' % (encode(kind), occurred_at_ms))
-    digest.update(raw)
-    digest.update(b',"topic":%b}' % encode(topic))
+def _hash(record: Record) -> str:
+    """Over a record whose payload is canonical and whose headers hold no record hash."""
+    digest = hashlib.sha256()
+    digest.update(b'{"event_id":%d,"headers":%b' % (record.event_id, encode(record.headers)))
+    digest.update(b',"kind":%b,"occurred_at_ms":' % encode(record.kind))
+    digest.update(b'%d,"payload":' % record.occurred_at_ms)
+    digest.update(record.raw)
+    digest.update(b',"topic":%b}' % encode(record.topic))
     return f"sha256:{digest.hexdigest()}"
 
 

@@ -12,7 +12,7 @@ from harn_temporal.errors import NotJsonError, StoreError
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """A record to be appended. `payload` is anything JSON can hold; the store cleans and encodes it.
+    """A record to be appended. `payload` is what JSON can hold; the store cleans and encodes it.
 
     `occurred_at_ms` is the store's clock where it is None.
     """

@@ -23,17 +23,17 @@ def migrate(connection: sqlite3.Connection, place: str) -> None:
     """Apply what is missing, all or nothing. Raises StoreError for a newer schema than ours."""
     migrations = load_migrations("sqlite")
     newest = migrations[-1][0]
+    if _version(connection) > newest:
+        raise StoreError(
+            f"the EventLog {place} has a schema made by a newer version of harn-temporal; this one "
+            f"knows schema {newest}: upgrade it"
+        )
     if _version(connection) == newest:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(_VERSIONS)
         version = _version(connection)
-        if version > newest:
-            raise StoreError(
-                f"the EventLog {place} has schema version {version}, made by a newer version of "
-                f"harn-temporal; this one knows {newest}: upgrade it"
-            )
         for number, script in migrations:
             if number > version:
                 for statement in split_script(script):

@@ -54,12 +54,22 @@ class StoreReader:
     def consumer(self, topic: str, consumer_id: str) -> ConsumerCursor | None:
         return self._session.consumer(topic, consumer_id)
 
+    def written(self, key: str) -> tuple[Record, ...]:
+        written: list[Record] = []
+        while True:
+            value = f"{clean_text(key)}/{len(written)}"
+            rows = self._session.rows("keys.find", key=IDEMPOTENCY_KEY, value=value)
+            record = self._session.one(*rows[0]) if rows else None
+            if record is None:
+                return tuple(written)
+            written.append(record)
+
     def skipped(self) -> list[Skipped]:
         return [Skipped(*row) for row in self._session.rows("skipped.list")]
 
 
 class StoreTransaction(StoreReader):
-    """`known` is what earlier transactions left in `tails`; true only once this one is committed."""
+    """`known` is what the `tails` of committed transactions said; ours count after commit."""
 
     def __init__(self, session: Session, now_ms: int, known: Tails) -> None:
         super().__init__(session, now_ms)
@@ -69,9 +79,9 @@ class StoreTransaction(StoreReader):
     def append(self, records: Sequence[Append], key: str | None = None) -> Appended:
         if key is not None:
             key = clean_text(key)
-            written = self._written_with(key)
+            written = self.written(key)
             if written:
-                return Appended(tuple(written), fresh=False)
+                return Appended(written, fresh=False)
         if not records:
             return Appended((), fresh=True)
         sealed = [
@@ -92,17 +102,6 @@ class StoreTransaction(StoreReader):
         if not is_topic(topic):
             raise StoreError(_no_topic(topic))
         self._session.ack(topic, clean_text(consumer_id), cursor, self._now_ms)
-
-    def _written_with(self, key: str) -> list[Record]:
-        written: list[Record] = []
-        while True:
-            rows = self._session.rows(
-                "keys.find", key=IDEMPOTENCY_KEY, value=f"{key}/{len(written)}"
-            )
-            record = self._session.one(*rows[0]) if rows else None
-            if record is None:
-                return written
-            written.append(record)
 
     def _seal(self, item: Append, key: str | None) -> Record:
         topic = item.topic
