@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 SOURCE_LIMIT = 2_000
 """Characters. A chain of several thousand selectors ends the process: `cel` recurses natively."""
 
+_SHOWN_LIMIT = 200
 _CEL_TYPES = frozenset(
     {"bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"}
 )
@@ -189,7 +190,8 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _shown(source: str) -> str:
-    return f"`{source if len(source) <= 200 else source[:200] + '…'}`"  # noqa: PLR2004 - fits a terminal
+    line = " ".join(source.split())
+    return f"`{line if len(line) <= _SHOWN_LIMIT else line[:_SHOWN_LIMIT] + '…'}`"
 
 
 def _cel_syntax(error: ValueError, source: str) -> str:

@@ -67,32 +67,44 @@ def read_gates(table: Table, notes: Notes, trigger_id: str) -> dict[str, Gate]:
         below = table.table(name)
         if below is not None and (gate := read(below)) is not None:
             gates[name] = gate
-    order = table.values.get("priority")
-    if isinstance(order, dict):
-        below = table.table("priority")
-        if below is not None and (gate := _read_priority(below)) is not None:
-            gates["priority"] = gate
+    order = table.table("priority") if isinstance(table.values.get("priority"), dict) else None
+    if order is not None and (gate := _read_priority(order)) is not None:
+        gates["priority"] = gate
     limit = _read_budget(table, notes, trigger_id)
     if limit is not None:
         gates["concurrency"] = limit
     return gates
 
 
-def check_together(table: Table, gates: Mapping[str, Gate]) -> None:
+def gates_named(table: Table) -> frozenset[str]:
+    """The gates that the keys of a trigger or source ask for, valid or not."""
+    named = _READERS.keys() & table.values.keys()
+    if isinstance(table.values.get("priority"), dict):
+        named = named | {"priority"}
+    budget = table.values.get("budget")
+    if isinstance(budget, dict) and "max_concurrent" in budget:
+        named = named | {"concurrency"}
+    return frozenset(named)
+
+
+def check_together(table: Table, named: frozenset[str]) -> None:
     """Report gates that exclude each other, or lack the one they need."""
-    others = sorted(name for name in gates if name != "batch")
-    if "batch" in gates and others:
-        named = ", ".join(f"`{name}`" for name in others)
-        table.problem("batch", f"goes with no other gate; remove it or {named}")
-    if "priority" in gates and "concurrency" not in gates and "concurrency" not in table.values:
+    others = ", ".join(f"`{name}`" for name in sorted(named - {"batch"}))
+    if "batch" in named and others:
+        table.problem("batch", f"goes with no other gate; remove it or {others}")
+    if "priority" in named and "concurrency" not in named:
         table.problem("priority", "orders who waits for `concurrency`, which is missing here")
 
 
 def refuse(table: Table, gates: Mapping[str, Gate]) -> None:
     """Report each gate as not supported, at the key that gave it."""
     for name in gates:
-        key = name if name in table.values else "budget.max_concurrent"
-        table.problem(key, "this gate is not supported by this version; remove it")
+        refused = "this gate is not supported by this version; remove it"
+        budget = None if name in table.values else table.table("budget")
+        if budget is None:
+            table.problem(name, refused)
+        else:
+            budget.problem("max_concurrent", refused)
 
 
 def _read_concurrency(table: Table) -> Gate | None:

@@ -51,7 +51,9 @@ def check_function(table: Table, key: str, name: str, exports: Mapping[str, str]
         return False
     if separator and module not in exports:
         hint = f"; the nearest one is `{nearest(module, exports)}`" if exports else ""
-        table.problem(key, f'found {shown(name)}, but [exports] has no module "{module}"{hint}')
+        table.problem(
+            key, f"found {shown(name)}, but [exports] has no module {shown(module)}{hint}"
+        )
         return False
     return True
 

@@ -15,7 +15,7 @@ from harn_temporal.manifest.keys import UNUSED_ORCHESTRATOR_KEYS, UNUSED_SECTION
 from harn_temporal.manifest.problems import Notes, Place, Problems
 from harn_temporal.manifest.table import Table
 from harn_temporal.manifest.toml_file import read_toml
-from harn_temporal.manifest.triggers import TICKED_KINDS, Trigger, TriggerReader
+from harn_temporal.manifest.triggers import TICKED_KINDS, TriggerReader
 
 DEFAULT_MAX_OUTSTANDING = 64
 MAX_OUTSTANDING_LIMIT = 100_000
@@ -85,7 +85,7 @@ def parse_manifest(
     triggers = tuple(reader.read(entries))
     handlers = HandlerLoader(path.absolute().parent, exports)
     if load_handlers:
-        _load_functions(triggers, handlers, problems)
+        _load_functions(reader.functions, handlers, problems)
     if len(problems):
         raise ManifestError(str(path), problems.all())
     if not entries:
@@ -107,7 +107,7 @@ def _read_package(table: Table) -> str | None:
     package = table.table("package")
     if package is None:
         if not table.has("package"):
-            table.problem("package.name", f"missing; allowed: {_PACKAGE_ALLOWED}")
+            table.problem("package", f"missing; allowed: a table with a name, {_PACKAGE_ALLOWED}")
         return None
     name = package.value("name")
     if isinstance(name, str) and _PACKAGE.fullmatch(name):
@@ -157,11 +157,11 @@ def _read_entries(table: Table) -> list[dict[str, Any]]:
 
 
 def _load_functions(
-    triggers: Iterable[Trigger], handlers: HandlerLoader, problems: Problems
+    functions: Iterable[tuple[str, str]], handlers: HandlerLoader, problems: Problems
 ) -> None:
     """Load each function once, and report what is wrong with it wherever it is named."""
     wrong: dict[str, str | None] = {}
-    for place, name in (each for trigger in triggers for each in trigger.functions):
+    for place, name in functions:
         if name not in wrong:
             try:
                 handlers.load(name)

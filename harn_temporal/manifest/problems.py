@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
 _SHOWN_LIMIT = 80
+_INTEGER_BITS = 64
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class Problems:
@@ -36,7 +40,7 @@ class Place:
 
     def field(self, name: str) -> str:
         """The place of a key, as `harn.toml, [[triggers]] #2 "nightly", retry.max`."""
-        dotted = ".".join((*self.tables, name))
+        dotted = ".".join(as_key(each) for each in (*self.tables, name))
         return ", ".join(part for part in (self.file, self.entry, dotted) if part)
 
     def table(self, name: str) -> Place:
@@ -62,12 +66,19 @@ def shown(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         text = value if len(value) <= _SHOWN_LIMIT else value[:_SHOWN_LIMIT] + "…"
-        return '"' + text.encode("unicode_escape").decode().replace('"', '\\"') + '"'
+        return json.dumps(text, ensure_ascii=False)
     if isinstance(value, Mapping):
         return "a table"
     if isinstance(value, list):
         return "an array" if value else "an empty array"
+    if isinstance(value, int) and value.bit_length() > _INTEGER_BITS:
+        return f"an integer of {value.bit_length()} bits"
     return str(value)[:_SHOWN_LIMIT]
+
+
+def as_key(name: str) -> str:
+    """A key as TOML writes it: quoted unless it is bare."""
+    return name if _BARE_KEY.fullmatch(name) else shown(name)
 
 
 def listed(allowed: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from harn_temporal.bindings import HandlerTarget, When
 from harn_temporal.durations import ALL_UNITS
 from harn_temporal.manifest.expression_checks import check_cel, jmespath_field
-from harn_temporal.manifest.gates import Gate, read_gates
+from harn_temporal.manifest.gates import Gate, gates_named, read_gates
 from harn_temporal.manifest.handler_uri import check_function, read_handler, reads_as_function
 from harn_temporal.manifest.keys import UNUSED_TRIGGER_KEYS
 from harn_temporal.manifest.problems import Notes
@@ -34,6 +34,8 @@ class Settings:
     timeout_ms: int | None = None
     allow_cleartext: bool | None = None
     gates: Mapping[str, Gate] = field(default_factory=dict)
+    gates_named: frozenset[str] = frozenset()
+    """Also those that are not given well."""
     kept: Mapping[str, Any] = field(default_factory=dict)
 
     def overridden_by(self, other: Settings) -> Settings:
@@ -47,7 +49,11 @@ class Settings:
         secrets = [each.kept.get("secrets") for each in (self, other)]
         if all(isinstance(each, dict) for each in secrets):
             kept["secrets"] = {**self.kept["secrets"], **other.kept["secrets"]}
-        return replace(self, **{**given, "gates": {**self.gates, **other.gates}, "kept": kept})
+        gates = {
+            "gates": {**self.gates, **other.gates},
+            "gates_named": self.gates_named | other.gates_named,
+        }
+        return replace(self, **{**given, **gates, "kept": kept})
 
 
 def read_settings(
@@ -68,6 +74,7 @@ def read_settings(
         timeout_ms=table.duration_ms("timeout", ALL_UNITS),
         allow_cleartext=table.flag("allow_cleartext"),
         gates=read_gates(table, notes, trigger_id),
+        gates_named=gates_named(table),
         kept=kept,
     )
 

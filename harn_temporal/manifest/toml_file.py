@@ -24,7 +24,7 @@ def read_toml(path: Path) -> dict[str, Any]:
             str(path), [f"the file cannot be read: {reason}; name another with --config"]
         ) from error
     try:
-        text = raw.decode("utf-8")
+        text = raw.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         column = error.start - (raw.rfind(b"\n", 0, error.start) + 1) + 1
@@ -34,7 +34,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         ) from error
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, or an integer with too many digits
         raise ManifestError(str(path), [f"not valid TOML: {error}"]) from error
     except RecursionError as error:
         raise ManifestError(str(path), ["not valid TOML: nested too deeply"]) from error

@@ -29,8 +29,6 @@ class Trigger:
 
     binding: Binding
     kept: Mapping[str, Any]
-    functions: tuple[tuple[str, str], ...]
-    """The functions it names: the place of the key that does, and the name."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,11 @@ class _Identity:
 
 
 class TriggerReader:
-    """Reads the entries of one manifest."""
+    """Reads the entries of one manifest.
+
+    `functions` gathers the functions that they name, each with the place of the key that does:
+    also those of an entry which has a problem elsewhere.
+    """
 
     def __init__(
         self, file: str, package: str, exports: Mapping[str, str], problems: Problems, notes: Notes
@@ -52,6 +54,7 @@ class TriggerReader:
         self._problems = problems
         self._notes = notes
         self._places: dict[str, str] = {}
+        self.functions: list[tuple[str, str]] = []
 
     def read(self, entries: list[dict[str, Any]]) -> Iterator[Trigger]:
         for number, values in enumerate(entries, start=1):
@@ -64,13 +67,17 @@ class TriggerReader:
         table = Table(values, Place(self._file, entry), self._problems)
         trigger_id = self._read_id(table, required=True) or f"#{number}"
         sources = table.array_of_tables("sources")
-        settings = read_settings(table, self._exports, self._notes, trigger_id)
-        self._check(table, settings, settings, required=True)
+        settings = self._read_settings(table, trigger_id)
+        self._check(table, settings, settings)
+        if not table.has("handler") and not (
+            sources and all("handler" in each for each in sources)
+        ):
+            table.wrong("handler", "a function, an a2a:// agent or a worker:// queue")
         if "sources" not in values:
             self._claim(table, trigger_id)
             identity = _read_identity(table)
             table.close(UNUSED_TRIGGER_KEYS)
-            yield from self._bound(trigger_id, table, identity, settings, table)
+            yield from self._bound(trigger_id, identity, settings)
             return
         if values["sources"] == []:
             table.wrong("sources", "an array of one table or more")
@@ -91,12 +98,20 @@ class TriggerReader:
         source_id = self._read_id(table, required=False) or f"source-{index}"
         full_id = f"{trigger_id}.{source_id}"
         self._claim(table, full_id)
-        own = read_settings(table, self._exports, self._notes, full_id)
+        own = self._read_settings(table, full_id)
         settings = base.overridden_by(own)
-        self._check(table, own, settings, required=False)
+        self._check(table, own, settings)
         identity = _read_identity(table)
         table.close(UNUSED_TRIGGER_KEYS)
-        yield from self._bound(full_id, table, identity, settings, trigger)
+        yield from self._bound(full_id, identity, settings)
+
+    def _read_settings(self, table: Table, trigger_id: str) -> Settings:
+        settings = read_settings(table, self._exports, self._notes, trigger_id)
+        if settings.handler is not None and settings.handler.kind == "local":
+            self.functions.append((table.place.field("handler"), settings.handler.uri))
+        if settings.when is not None and settings.when.kind == "function":
+            self.functions.append((table.place.field("when"), settings.when.source))
+        return settings
 
     def _read_id(self, table: Table, *, required: bool) -> str | None:
         value = table.value("id")
@@ -114,12 +129,10 @@ class TriggerReader:
         if first != table.place.entry:
             table.problem("id", f'the id "{full_id}" is taken by {first}; ids are unique')
 
-    def _check(self, table: Table, own: Settings, merged: Settings, *, required: bool) -> None:
+    def _check(self, table: Table, own: Settings, merged: Settings) -> None:
         """What no key shows by itself. `own` is what stands in this table, `merged` what holds."""
-        if required and not table.has("handler"):
-            table.wrong("handler", "a function, an a2a:// agent or a worker:// queue")
-        if own.gates:
-            check_together(table, merged.gates)
+        if own.gates_named:
+            check_together(table, merged.gates_named)
             refuse(table, own.gates)
         if own.handler is not None:
             refuse_remote(table, own.handler)
@@ -129,12 +142,7 @@ class TriggerReader:
             table.problem("allow_cleartext", f"is for a2a:// handlers; this one is {handler.uri}")
 
     def _bound(
-        self,
-        trigger_id: str,
-        table: Table,
-        identity: _Identity | None,
-        settings: Settings,
-        trigger: Table,
+        self, trigger_id: str, identity: _Identity | None, settings: Settings
     ) -> Iterator[Trigger]:
         """The binding, where nothing that it needs has a problem."""
         if identity is None or settings.handler is None:
@@ -155,14 +163,7 @@ class TriggerReader:
             allow_cleartext=bool(settings.allow_cleartext),
             fingerprint="",
         )
-        functions = []
-        if settings.handler.kind == "local":
-            owner = table if table.has("handler") else trigger
-            functions.append((owner.place.field("handler"), settings.handler.uri))
-        if settings.when is not None and settings.when.kind == "function":
-            owner = table if table.has("when") else trigger
-            functions.append((owner.place.field("when"), settings.when.source))
-        yield Trigger(fingerprinted(binding), settings.kept, tuple(functions))
+        yield Trigger(fingerprinted(binding), settings.kept)
 
 
 def _read_identity(table: Table) -> _Identity | None:
