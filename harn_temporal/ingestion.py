@@ -60,6 +60,13 @@ class Ingested:
 
 
 @dataclass(frozen=True, slots=True)
+class _Delivery:
+    event: TriggerEvent
+    event_json: dict[str, Any]
+    package: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Candidate:
     binding: Binding
     dedupe_key: str
@@ -89,25 +96,28 @@ async def ingest(
     chosen = _chosen(bindings, event, only)
     # Expressions and the measure of a large event take long enough to hold up the event loop.
     event_json, candidates = await asyncio.to_thread(_prepare, chosen, event, only)
-    results = []
-    for candidate in candidates:
-        binding = candidate.binding
-        result = Ingested(
-            trigger_id=binding.trigger_id,
-            binding_key=binding.binding_key,
-            status="filtered",
-            event_id=event.id,
-            workflow_id=dispatch_workflow_id(package, binding.trigger_id, event.id),
-            warning=candidate.warning,
-        )
-        if candidate.warning is not None:
-            _logger.warning("%s", candidate.warning)
-        results.append(
-            result
-            if candidate.filtered
-            else await _claim_and_append(log, result, candidate, event, event_json, package)
-        )
-    return results
+    delivery = _Delivery(event, event_json, package)
+    return [await _ingest_for(log, delivery, candidate) for candidate in candidates]
+
+
+async def _ingest_for(log: EventLog, delivery: _Delivery, candidate: _Candidate) -> Ingested:
+    binding = candidate.binding
+    if candidate.warning is not None:
+        _logger.warning("%s", candidate.warning)
+    status: Literal["accepted", "duplicate", "filtered"] = "filtered"
+    address = None
+    if not candidate.filtered:
+        address = await _claim_and_append(log, delivery, candidate)
+        status = "duplicate" if address is None else "accepted"
+    return Ingested(
+        trigger_id=binding.trigger_id,
+        binding_key=binding.binding_key,
+        status=status,
+        event_id=delivery.event.id,
+        workflow_id=dispatch_workflow_id(delivery.package, binding.trigger_id, delivery.event.id),
+        address=address,
+        warning=candidate.warning,
+    )
 
 
 def _chosen(
@@ -192,58 +202,27 @@ def _compiled(source: str) -> JmesExpression:
 
 
 async def _claim_and_append(
-    log: EventLog,
-    result: Ingested,
-    candidate: _Candidate,
-    event: TriggerEvent,
-    event_json: dict[str, Any],
-    package: str,
-) -> Ingested:
-    binding = candidate.binding
+    log: EventLog, delivery: _Delivery, candidate: _Candidate
+) -> EventAddress | None:
+    """The address of the envelope; None, and nothing appended, where the key is claimed."""
 
     def work(tx: Transaction) -> EventAddress | None:
-        held = tx.inbox.claim_expiry(package, binding.trigger_id, candidate.dedupe_key)
+        held = tx.inbox.claim_expiry(
+            delivery.package, candidate.binding.trigger_id, candidate.dedupe_key
+        )
         if held is not None:
             return None
-        envelope, *others = _records(candidate, event, event_json, package, now_ms=tx.now_ms)
-        appended = tx.append([*others, envelope])
+        appended = tx.append(_records(delivery, candidate, now_ms=tx.now_ms))
         return address_of(appended.records[-1])
 
-    address = await log.transact(work)
-    return Ingested(
-        trigger_id=result.trigger_id,
-        binding_key=result.binding_key,
-        status="duplicate" if address is None else "accepted",
-        event_id=result.event_id,
-        workflow_id=result.workflow_id,
-        address=address,
-        warning=result.warning,
-    )
+    return await log.transact(work)
 
 
-def _records(
-    candidate: _Candidate,
-    event: TriggerEvent,
-    event_json: dict[str, Any],
-    package: str,
-    *,
-    now_ms: int,
-) -> list[Append]:
-    """The envelope first, then the claim and the record that replay reads."""
-    binding = candidate.binding
+def _records(delivery: _Delivery, candidate: _Candidate, *, now_ms: int) -> list[Append]:
+    """The claim, the record that replay reads, and the envelope as the last one."""
+    binding, event = candidate.binding, delivery.event
     version = binding.version or None
     return [
-        Append(
-            topic=topics.tenant_topic(event.tenant_id, topics.INBOX_ENVELOPES),
-            kind="event_ingested",
-            payload={
-                "trigger_id": binding.trigger_id,
-                "binding_version": version,
-                "event": event_json,
-            },
-            headers=_envelope_headers(binding, event, package, now_ms=now_ms),
-            occurred_at_ms=now_ms,
-        ),
         Append(
             topic=topics.INBOX_CLAIMS,
             kind="dedupe_claim",
@@ -252,7 +231,7 @@ def _records(
                 "dedupe_key": candidate.dedupe_key,
                 "expires_at_ms": now_ms + binding.retry.retention_days * _DAY_MS,
             },
-            headers={headers.PACKAGE: package},
+            headers={headers.PACKAGE: delivery.package},
             occurred_at_ms=now_ms,
         ),
         Append(
@@ -262,9 +241,20 @@ def _records(
                 "binding_id": binding.trigger_id,
                 "binding_version": version,
                 "replay_of_event_id": None,
-                "event": event_json,
+                "event": delivery.event_json,
             },
             headers=_event_headers(binding, event),
+            occurred_at_ms=now_ms,
+        ),
+        Append(
+            topic=topics.tenant_topic(event.tenant_id, topics.INBOX_ENVELOPES),
+            kind="event_ingested",
+            payload={
+                "trigger_id": binding.trigger_id,
+                "binding_version": version,
+                "event": delivery.event_json,
+            },
+            headers=_envelope_headers(binding, event, delivery.package, now_ms=now_ms),
             occurred_at_ms=now_ms,
         ),
     ]

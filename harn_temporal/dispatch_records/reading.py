@@ -53,11 +53,9 @@ def attempt_history(
     for record in records:
         if record.kind != "attempt_recorded":
             continue
-        if record.headers.get("binding_key") != binding_key:
-            continue
-        if record.headers.get("event_id") != event_id:
-            continue
         payload = record.payload
+        if (payload["binding_key"], payload["event_id"]) != (binding_key, event_id):
+            continue
         if payload["attempt"] < before:
             found.setdefault(payload["attempt"], payload)
     return [found[attempt] for attempt in sorted(found)]
