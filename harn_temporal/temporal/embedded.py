@@ -41,9 +41,11 @@ async def embedded_server(state_dir: Path) -> AsyncIterator[ServerInfo]:
             f"cannot keep an embedded Temporal server in {files.directory}: "
             f"{error.strerror or error}. Choose another place with --state-dir."
         ) from error
-    with clients:
-        yield await _join(files, clients)
-    _end_orphan_as_last_one_out(files)
+    try:
+        with clients:
+            yield await _join(files, clients)
+    finally:
+        _end_orphan_as_last_one_out(files)
 
 
 def running_server(state_dir: Path) -> ServerInfo | None:

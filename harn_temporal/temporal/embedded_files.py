@@ -2,7 +2,7 @@
 
 clients.lock     held shared by every process that uses the server
 start.lock       held by the one process that starts or stops something
-supervisor.lock  held by the detached supervisor
+supervisor.lock  held by the detached supervisor; its pid is the content
 server.lock      held by the server through a descriptor it inherits; its pid is the content
 server.json      where the server answers; true while supervisor.lock is held
 server.log       what supervisor and server print
@@ -67,10 +67,10 @@ class EmbeddedFiles:
 
     def server_pid(self) -> int | None:
         """The content of server.lock: the pid of its holder, who writes it after locking."""
-        try:
-            return int(self.server_lock.read_text("ascii"))
-        except (FileNotFoundError, ValueError):
-            return None
+        return _pid_in(self.server_lock)
+
+    def supervisor_pid(self) -> int | None:
+        return _pid_in(self.supervisor_lock)
 
     def log_tail(self) -> str:
         try:
@@ -83,3 +83,10 @@ class EmbeddedFiles:
         """A descriptor that appends to the log, emptied first where it begins `anew`."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if anew else 0)
         return os.open(self.log, flags, 0o600)
+
+
+def _pid_in(path: Path) -> int | None:
+    try:
+        return int(path.read_text("ascii"))
+    except (FileNotFoundError, ValueError):
+        return None

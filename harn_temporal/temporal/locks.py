@@ -31,6 +31,11 @@ class LockFile:
             return False
         return True
 
+    def write_pid(self) -> None:
+        """Make the pid of this process the file's content: it names who to end."""
+        os.ftruncate(self.fd, 0)
+        os.pwrite(self.fd, str(os.getpid()).encode("ascii"), 0)
+
     def close(self) -> None:
         if self.fd >= 0:
             os.close(self.fd)

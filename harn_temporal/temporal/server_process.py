@@ -112,10 +112,6 @@ def _spawn(files: EmbeddedFiles, binary: Path, port: int, ui_port: int) -> subpr
                 f"{files.server_pid()}). End it, then try again."
             )
         os.ftruncate(lock.fd, 0)
-
-        def write_pid() -> None:
-            os.pwrite(lock.fd, str(os.getpid()).encode("ascii"), 0)
-
         log = files.open_log(anew=False)
         try:
             return subprocess.Popen(  # noqa: S603 - our own arguments, no shell
@@ -126,7 +122,7 @@ def _spawn(files: EmbeddedFiles, binary: Path, port: int, ui_port: int) -> subpr
                 stderr=log,
                 pass_fds=(lock.fd,),
                 # The pid is written before the program begins, so a held lock always names one.
-                preexec_fn=write_pid,  # noqa: PLW1509 - the supervisor has one thread
+                preexec_fn=lock.write_pid,  # noqa: PLW1509 - the supervisor has one thread
             )
         except OSError as error:
             raise TemporalUnavailableError(

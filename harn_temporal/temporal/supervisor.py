@@ -67,6 +67,7 @@ class Supervisor:
                     f"another supervisor holds {self._files.supervisor_lock}"
                 )
             time.sleep(POLL_SECONDS)
+        own.write_pid()
 
     def _watch(
         self, clients: LockFile, process: subprocess.Popen[bytes], info: ServerInfo
