@@ -9,6 +9,7 @@ HarnTemporalError
 ├── ExpressionError             a CEL or JMESPath expression that is wrong or failed  exit 2
 ├── NotFoundError               what was asked for does not exist                   exit 2
 ├── DispatchFailedError         the work itself failed                              exit 1
+├── DispatchRefusedError        a dispatch that Temporal will never take             exit 1
 ├── UnavailableError            a service that cannot be reached                    exit 3
 │   ├── StoreUnavailableError   the EventLog
 │   └── TemporalUnavailableError
@@ -75,6 +76,10 @@ class NotFoundError(HarnTemporalError):
 
 class DispatchFailedError(HarnTemporalError):
     exit_code = 1
+
+
+class DispatchRefusedError(HarnTemporalError):
+    """Temporal refuses to start this dispatch, and would do so again."""
 
 
 class UnavailableError(HarnTemporalError):

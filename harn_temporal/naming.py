@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 
+from harn_temporal.eventlog.topics import safe_topic
+
 ID_LIMIT = 200
 _HASH_LENGTH = 12
 
@@ -32,6 +34,14 @@ def control_queue(store_id: str, package: str) -> str:
 
 def pump_workflow_id(store_id: str, package: str) -> str:
     return f"pump/{store_id}/{shortened(package, 100)}"
+
+
+def pump_consumer(package: str) -> str:
+    """The consumer id of a package's pump.
+
+    Its cursor on the envelopes is moved or confirmed at least every 15 s while a pump runs.
+    """
+    return f"harn-temporal.{safe_topic(package)}"
 
 
 def dispatch_workflow_id(

@@ -35,10 +35,10 @@ def search_attribute_flags() -> list[str]:
 
 
 async def register_search_attributes(client: Client) -> bool:
-    """Register what is missing in the client's namespace. False, after one warning, where the
-    service refuses: dispatches are then started without attributes.
+    """Register what is missing in the client's namespace.
 
-    Raises TemporalUnavailableError where no service answers.
+    False, after one warning, where the service refuses: dispatches are then started without
+    attributes. Raises TemporalUnavailableError where no service answers.
     """
     try:
         missing = await _missing(client)

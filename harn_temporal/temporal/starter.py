@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 from temporalio.client import Client, WorkflowHandle
@@ -15,7 +16,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from harn_temporal.contracts import DispatchOutcome, DispatchRequest
-from harn_temporal.errors import TemporalUnavailableError
+from harn_temporal.errors import DispatchRefusedError, TemporalUnavailableError
 from harn_temporal.eventlog.inbox import StoredOutcome
 from harn_temporal.eventlog.log import EventLog
 from harn_temporal.naming import dispatch_workflow_id, shortened, task_queue
@@ -30,6 +31,8 @@ from harn_temporal.workflows.dispatch_page import (
     KEYWORD_LIMIT,
     RUNNING,
 )
+
+logger = logging.getLogger("harn_temporal.temporal")
 
 DispatchHandle = WorkflowHandle[DispatchWorkflow, DispatchOutcome]
 
@@ -68,7 +71,8 @@ async def start_dispatch(
     """Start the dispatch unless it was started before.
 
     `eager` saves a round trip where a worker of the task queue runs on this very client. Raises
-    TemporalUnavailableError or StoreUnavailableError; after either it may be called again.
+    TemporalUnavailableError or StoreUnavailableError, after which it may be called again, and
+    DispatchRefusedError where that would not help.
     """
     binding = request.binding
     workflow_id = dispatch_workflow_id(
@@ -78,11 +82,35 @@ async def start_dispatch(
     if stored is not None:
         return AlreadyEnded(workflow_id, stored)
     try:
+        return await _start(client, request, workflow_id, eager=eager)
+    except RPCError as error:
+        place = client.service_client.config.target_host
+        if error.status != RPCStatusCode.INVALID_ARGUMENT:
+            raise TemporalUnavailableError(
+                f"the Temporal service at {place} does not take {workflow_id}: {error.message}"
+            ) from error
+        if not request.search_attributes:
+            raise DispatchRefusedError(
+                f"the Temporal service at {place} refuses {workflow_id}: {error.message}"
+            ) from error
+        logger.warning(
+            "the Temporal service refuses a dispatch with search attributes (%s); "
+            "it is started without them",
+            error.message,
+        )
+    plain = request.model_copy(update={"search_attributes": False})
+    return await start_dispatch(client, log, plain, replay=replay, eager=eager)
+
+
+async def _start(
+    client: Client, request: DispatchRequest, workflow_id: str, *, eager: bool
+) -> Started | AlreadyStarted:
+    try:
         handle = await client.start_workflow(
             DispatchWorkflow.run,
             request,
             id=workflow_id,
-            task_queue=task_queue(request.store_id, binding.package),
+            task_queue=task_queue(request.store_id, request.binding.package),
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
             search_attributes=_search_attributes(request),
@@ -92,17 +120,6 @@ async def start_dispatch(
         )
     except WorkflowAlreadyStartedError:
         return AlreadyStarted(client.get_workflow_handle_for(DispatchWorkflow.run, workflow_id))
-    except RPCError as error:
-        if error.status in (
-            RPCStatusCode.UNAVAILABLE,
-            RPCStatusCode.DEADLINE_EXCEEDED,
-            RPCStatusCode.RESOURCE_EXHAUSTED,
-        ):
-            raise TemporalUnavailableError(
-                f"the Temporal service at {client.service_client.config.target_host} "
-                f"does not take {workflow_id}: {error.message}"
-            ) from error
-        raise
     return Started(handle)
 
 

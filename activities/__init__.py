@@ -1,0 +1,1 @@
+"""Effects: handlers, predicates, the EventLog, and the pump that starts dispatches."""

@@ -1,0 +1,134 @@
+"""The activities of an attempt: run it, or report one whose worker cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from harn_temporal.activities.attempt_log import AttemptLog
+from harn_temporal.activities.handler_call import HandlerCall, HandlerEnd, describe
+from harn_temporal.activities.heartbeats import beating
+from harn_temporal.activities.interruption import interruption
+from harn_temporal.activities.store_access import store_failures_told, until_written
+from harn_temporal.clock import Clock, system_clock
+from harn_temporal.context import HandlerContext
+from harn_temporal.contracts import (
+    AttemptOutcome,
+    AttemptRequest,
+    CancelledDispatch,
+    DispatchRequest,
+    LostAttempt,
+)
+from harn_temporal.dispatch_records import verdict
+from harn_temporal.errors import HandlerLoadError
+from harn_temporal.event_address import with_event
+from harn_temporal.eventlog.log import EventLog
+from harn_temporal.handlers import Handler
+from harn_temporal.workflows.activity_types import (
+    ATTEMPT_FAILED,
+    RECORD_CANCELLED,
+    RECORD_LOST_ATTEMPT,
+    RUN_ATTEMPT,
+)
+
+LoadHandler = Callable[[str], Handler]
+
+RED = frozenset({"failed", "timeout", "denied"})
+"""Statuses of an attempt that the Web UI shows as a failed activity."""
+
+
+class AttemptActivities:
+    """`load_handler` gives the function of a name in the manifest, or raises HandlerLoadError."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        load_handler: LoadHandler,
+        executor: Executor,
+        clock: Clock = system_clock,
+    ) -> None:
+        self._log = log
+        self._load_handler = load_handler
+        self._executor = executor
+        self._clock = clock
+
+    @activity.defn(name=RUN_ATTEMPT.name)
+    async def run_attempt(self, message: AttemptRequest) -> AttemptOutcome:
+        async with beating():
+            with store_failures_told():
+                request = await with_event(self._log, message.dispatch)
+                records = self._records(request, message.dispatch_id, message.attempt)
+                outcome = await records.start()
+            if outcome is None:
+                end = await self._handle(request, message.attempt)
+                ended = _outcome(request, message.attempt, end)
+                outcome = await until_written(lambda: records.end(ended))
+        if outcome.status in RED:
+            raise ApplicationError(
+                outcome.error or outcome.status, outcome, type=ATTEMPT_FAILED, non_retryable=True
+            )
+        return outcome
+
+    @activity.defn(name=RECORD_LOST_ATTEMPT.name)
+    async def record_lost_attempt(self, message: LostAttempt) -> AttemptOutcome:
+        with store_failures_told():
+            request = await with_event(self._log, message.dispatch)
+            records = self._records(request, message.dispatch_id, message.attempt)
+            outcome = verdict(
+                request.binding,
+                message.attempt,
+                message.status,
+                error=message.error,
+                error_class="unknown" if message.status == "failed" else None,
+            )
+            return await records.end_lost(outcome)
+
+    @activity.defn(name=RECORD_CANCELLED.name)
+    async def record_cancelled(self, message: CancelledDispatch) -> None:
+        with store_failures_told():
+            request = await with_event(self._log, message.dispatch)
+            await self._records(request, message.dispatch_id, message.attempts + 1).cancel()
+
+    def _records(self, request: DispatchRequest, dispatch_id: str, attempt: int) -> AttemptLog:
+        run_id = activity.info().workflow_run_id or ""
+        return AttemptLog(
+            self._log, request, dispatch_id=dispatch_id, run_id=run_id, attempt=attempt
+        )
+
+    async def _handle(self, request: DispatchRequest, attempt: int) -> HandlerEnd:
+        binding = request.binding
+        try:
+            handler = self._load_handler(binding.handler.uri)
+        except HandlerLoadError as error:  # this worker's manifest is not the dispatch's
+            return HandlerEnd("failed", error=describe(error), error_class="unknown")
+        context = HandlerContext(
+            event_id=request.event_id,
+            trace_id=request.trace_id,
+            trigger_id=binding.trigger_id,
+            binding_key=binding.binding_key,
+            attempt=attempt,
+            max_attempts=binding.retry.max_attempts,
+            tenant_id=request.tenant_id,
+            deadline_ms=self._clock() + binding.timeout_ms,
+        )
+        event = request.event
+        assert event is not None  # with_event put it there
+        call = HandlerCall(handler, event, context, self._executor, interruption=interruption)
+        return await call.run(binding.timeout_ms)
+
+
+def _outcome(request: DispatchRequest, attempt: int, end: HandlerEnd) -> AttemptOutcome:
+    outcome = verdict(
+        request.binding,
+        attempt,
+        end.status,
+        result=end.result,
+        error=end.error,
+        error_class=end.error_class,
+    )
+    if end.retryable:
+        return outcome
+    return outcome.model_copy(update={"retry_in_ms": None, "final": "failed"})

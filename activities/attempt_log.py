@@ -1,0 +1,129 @@
+"""What an attempt reads and appends, each function one transaction of the EventLog."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harn_temporal.canonical import encode
+from harn_temporal.contracts import (
+    INLINE_RESULT_LIMIT,
+    AttemptOutcome,
+    DispatchRequest,
+)
+from harn_temporal.dispatch_records import (
+    attempt_history,
+    cancelled,
+    end_key,
+    ended,
+    outcome_of,
+    start_key,
+    started,
+)
+from harn_temporal.event_address import address_of
+from harn_temporal.eventlog.log import EventLog, Reader, Record, Transaction
+
+OUTCOME_KINDS = frozenset({"dispatch_succeeded", "dispatch_failed", "dispatch_waiting"})
+
+
+class AttemptLog:
+    """The records of one attempt. `request` carries its event."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        request: DispatchRequest,
+        *,
+        dispatch_id: str,
+        run_id: str,
+        attempt: int,
+    ) -> None:
+        self._log = log
+        self._request = request
+        self._dispatch_id = dispatch_id
+        self._attempt = attempt
+        self._start_key = start_key(dispatch_id, run_id, attempt)
+        self._end_key = end_key(dispatch_id, attempt)
+
+    async def start(self) -> AttemptOutcome | None:
+        """Append the start, unless the attempt has ended already: then give its outcome."""
+
+        def work(tx: Transaction) -> AttemptOutcome | None:
+            written = tx.written(self._end_key)
+            if written:
+                return _adopted(written)
+            batch = started(
+                self._request, self._attempt, workflow_id=self._dispatch_id, now_ms=tx.now_ms
+            )
+            tx.append(batch, key=self._start_key)
+            return None
+
+        return await self._log.transact(work)
+
+    async def end(self, outcome: AttemptOutcome) -> AttemptOutcome:
+        """Append the outcome and give it, or the one that somebody else appended before."""
+
+        def work(tx: Transaction) -> AttemptOutcome:
+            begun = tx.written(self._start_key)
+            batch = ended(
+                self._request,
+                outcome,
+                started_at_ms=begun[0].occurred_at_ms if begun else tx.now_ms,
+                now_ms=tx.now_ms,
+                workflow_id=self._dispatch_id,
+                history=self._history(tx) if outcome.final == "dlq" else (),
+            )
+            appended = tx.append(batch, key=self._end_key)
+            if appended.fresh:
+                return _carried(outcome, appended.records)
+            return _adopted(appended.records)
+
+        return await self._log.transact(work)
+
+    async def end_lost(self, outcome: AttemptOutcome) -> AttemptOutcome:
+        """As `end`; but an attempt that was cancelled before it began leaves no attempt behind."""
+        if outcome.status == "cancelled" and not await self._begun():
+            return await self.cancel()
+        return await self.end(outcome)
+
+    async def cancel(self) -> AttemptOutcome:
+        """Append the end of a dispatch that was cancelled before this attempt began."""
+
+        def work(tx: Transaction) -> AttemptOutcome:
+            batch = cancelled(
+                self._request,
+                self._attempt - 1,
+                error="cancelled",
+                workflow_id=self._dispatch_id,
+                now_ms=tx.now_ms,
+            )
+            return _adopted(tx.append(batch, key=self._end_key).records)
+
+        return await self._log.transact(work)
+
+    async def _begun(self) -> bool:
+        return await self._log.query(lambda reader: bool(reader.written(self._start_key)))
+
+    def _history(self, reader: Reader) -> Sequence[dict[str, object]]:
+        records = [
+            record
+            for attempt in range(1, self._attempt)
+            for record in reader.written(end_key(self._dispatch_id, attempt))
+        ]
+        return attempt_history(
+            records,
+            binding_key=self._request.binding.binding_key,
+            event_id=self._request.event_id,
+            before=self._attempt,
+        )
+
+
+def _adopted(records: Sequence[Record]) -> AttemptOutcome:
+    return _carried(outcome_of(records), records)
+
+
+def _carried(outcome: AttemptOutcome, records: Sequence[Record]) -> AttemptOutcome:
+    """The outcome as a workflow can carry it: a large result becomes the address of its record."""
+    if outcome.result is None or len(encode(outcome.result)) <= INLINE_RESULT_LIMIT:
+        return outcome
+    holder = next(record for record in records if record.kind in OUTCOME_KINDS)
+    return outcome.model_copy(update={"result": None, "result_address": address_of(holder)})

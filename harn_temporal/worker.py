@@ -1,0 +1,229 @@
+"""The worker of a package: it runs its workflows, its handlers, and where told so its pump."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import lru_cache
+
+from temporalio.client import Client
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.service import RPCError
+from temporalio.worker import Worker
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from harn_temporal.activities.attempt import AttemptActivities, LoadHandler
+from harn_temporal.activities.breaker import PredicateBreaker
+from harn_temporal.activities.predicate import PredicateActivities
+from harn_temporal.activities.pump import PumpActivities
+from harn_temporal.activities.pump_loop import Pump
+from harn_temporal.bindings import Binding
+from harn_temporal.clock import Clock, system_clock
+from harn_temporal.contracts import (
+    DEFAULT_HEARTBEAT_TIMEOUT_MS,
+    DispatchRequest,
+    PumpRequest,
+)
+from harn_temporal.errors import TemporalUnavailableError
+from harn_temporal.eventlog.log import EventLog
+from harn_temporal.manifest import Manifest
+from harn_temporal.naming import control_queue, pump_workflow_id, task_queue
+from harn_temporal.registry import register
+from harn_temporal.temporal.search_attributes import register_search_attributes
+from harn_temporal.temporal.starter import start_dispatch
+from harn_temporal.workflows.dispatch import DispatchWorkflow
+from harn_temporal.workflows.pump import PumpWorkflow
+
+logger = logging.getLogger("harn_temporal.worker")
+
+DEFAULT_MAX_CONCURRENT = 16
+DEFAULT_GRACE = timedelta(seconds=10)
+
+MAX_HEARTBEAT_THROTTLE = timedelta(seconds=1)
+"""Without it a cancellation takes 20 s to reach a handler."""
+
+STICKY_TIMEOUT = timedelta(seconds=2)
+"""How long a workflow waits for the worker that has it in its cache, when that one was killed."""
+
+PASSED_THROUGH = (
+    "harn_temporal.bindings",
+    "harn_temporal.canonical",
+    "harn_temporal.clock",
+    "harn_temporal.contracts",
+    "harn_temporal.durations",
+    "harn_temporal.errors",
+    "harn_temporal.events",
+    "harn_temporal.ids",
+    "harn_temporal.providers",
+    "harn_temporal.redaction",
+    "harn_temporal.retry",
+)
+"""Modules of models and plain functions: shared by all runs, since they keep no state."""
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    """`max_concurrent` counts handlers at a time. `grace` is what they get to end in a shutdown."""
+
+    max_concurrent: int = DEFAULT_MAX_CONCURRENT
+    pump: bool = True
+    grace: timedelta = DEFAULT_GRACE
+    heartbeat_timeout: timedelta = timedelta(milliseconds=DEFAULT_HEARTBEAT_TIMEOUT_MS)
+    """Of the dispatches that this worker's pump starts."""
+
+
+@dataclass(frozen=True)
+class RunningWorker:
+    """`bindings` are the manifest's, registered: with their versions."""
+
+    bindings: tuple[Binding, ...]
+    search_attributes: bool
+    _tasks: tuple[asyncio.Task[None], ...] = field(repr=False)
+
+    async def until(self, stop: asyncio.Event) -> None:
+        """Wait for `stop`. Raises what ended the worker, should it fail before."""
+        stopped = asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait({stopped, *self._tasks}, return_when=asyncio.FIRST_COMPLETED)
+            for task in self._tasks:
+                if task.done():
+                    task.result()
+        finally:
+            stopped.cancel()
+
+
+@asynccontextmanager
+async def running_worker(
+    client: Client,
+    log: EventLog,
+    manifest: Manifest,
+    options: WorkerOptions = WorkerOptions(),
+    *,
+    clock: Clock = system_clock,
+) -> AsyncIterator[RunningWorker]:
+    """Register the manifest's bindings and work for its package until the block is left.
+
+    Leaving it is the orderly shutdown: nothing new is polled, handlers get the grace period,
+    what they do not end in it is run again by the next worker and counts as no attempt, and
+    timers go on without a worker. Raises TemporalUnavailableError or StoreUnavailableError.
+    """
+    bindings = await register(log, manifest.package, manifest.bindings)
+    search_attributes = await register_search_attributes(client)
+    executor = ThreadPoolExecutor(options.max_concurrent, thread_name_prefix="harn-handler")
+    workers = [_handler_worker(client, log, manifest, options, executor=executor, clock=clock)]
+    if options.pump:
+        current = {binding.trigger_id: binding for binding in bindings}
+        workers.append(
+            _pump_worker(
+                client,
+                log,
+                manifest,
+                options,
+                current=current,
+                search_attributes=search_attributes,
+            )
+        )
+        await _ensure_pump(client, log, manifest.package)
+    tasks = tuple(asyncio.create_task(worker.run()) for worker in workers)
+    try:
+        yield RunningWorker(bindings, search_attributes, tasks)
+    finally:
+        await asyncio.gather(*(worker.shutdown() for worker in workers))
+        await asyncio.gather(*tasks, return_exceptions=True)
+        executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _handler_worker(
+    client: Client,
+    log: EventLog,
+    manifest: Manifest,
+    options: WorkerOptions,
+    *,
+    executor: ThreadPoolExecutor,
+    clock: Clock,
+) -> Worker:
+    load: LoadHandler = lru_cache(maxsize=None)(manifest.handlers.load)
+    attempts = AttemptActivities(log, load, executor, clock)
+    predicates = PredicateActivities(log, load, executor, PredicateBreaker(clock), clock=clock)
+    return Worker(
+        client,
+        task_queue=task_queue(log.store_id, manifest.package),
+        workflows=[DispatchWorkflow, PumpWorkflow],
+        activities=[
+            attempts.run_attempt,
+            attempts.record_lost_attempt,
+            attempts.record_cancelled,
+            predicates.evaluate_when,
+        ],
+        workflow_runner=workflow_runner(),
+        max_concurrent_activities=options.max_concurrent,
+        graceful_shutdown_timeout=options.grace,
+        max_heartbeat_throttle_interval=MAX_HEARTBEAT_THROTTLE,
+        default_heartbeat_throttle_interval=MAX_HEARTBEAT_THROTTLE,
+        sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
+    )
+
+
+def _pump_worker(
+    client: Client,
+    log: EventLog,
+    manifest: Manifest,
+    options: WorkerOptions,
+    *,
+    current: Mapping[str, Binding],
+    search_attributes: bool,
+) -> Worker:
+    async def start(request: DispatchRequest) -> None:
+        await start_dispatch(client, log, request, eager=True)
+
+    pump = Pump(
+        log,
+        start,
+        package=manifest.package,
+        current=current,
+        search_attributes=search_attributes,
+        heartbeat_timeout_ms=options.heartbeat_timeout // timedelta(milliseconds=1),
+    )
+    return Worker(
+        client,
+        task_queue=control_queue(log.store_id, manifest.package),
+        activities=[PumpActivities(pump).run_pump],
+        max_concurrent_activities=2,
+        graceful_shutdown_timeout=options.grace,
+        max_heartbeat_throttle_interval=MAX_HEARTBEAT_THROTTLE,
+        default_heartbeat_throttle_interval=MAX_HEARTBEAT_THROTTLE,
+    )
+
+
+async def _ensure_pump(client: Client, log: EventLog, package: str) -> None:
+    try:
+        await client.start_workflow(
+            PumpWorkflow.run,
+            PumpRequest(
+                store_id=log.store_id,
+                package=package,
+                control_queue=control_queue(log.store_id, package),
+            ),
+            id=pump_workflow_id(log.store_id, package),
+            task_queue=task_queue(log.store_id, package),
+            id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            static_summary=f"pump of {package}"[:200],
+        )
+    except RPCError as error:
+        raise TemporalUnavailableError(
+            f"the Temporal service at {client.service_client.config.target_host} does not take "
+            f"the pump of {package}: {error.message}"
+        ) from error
+
+
+def workflow_runner() -> SandboxedWorkflowRunner:
+    """The sandbox of this package's workflows, for workers and for replays."""
+    return SandboxedWorkflowRunner(
+        restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
+    )
