@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 from harn_temporal.eventlog.log import EventLog, Record
 from harn_temporal.eventlog.provenance import computed_hash, stored_hash
@@ -41,6 +41,17 @@ class ChainReport:
     @property
     def intact(self) -> bool:
         return not self.findings
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "topic": self.topic,
+            "intact": self.intact,
+            "records": self.records,
+            "sealed": self.sealed,
+            "unsealed": self.unsealed,
+            "first_id": self.first_id,
+            "findings": [asdict(finding) for finding in self.findings],
+        }
 
 
 async def verify(log: EventLog, topic: str) -> ChainReport:

@@ -70,6 +70,17 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True)
+class Contents:
+    """The event that was not handled, and `attempt, at, status, error` of each attempt."""
+
+    event: dict[str, JsonValue]
+    retry_history: list[dict[str, JsonValue]]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"event": self.event, "retry_history": self.retry_history}
+
+
+@dataclass(frozen=True, slots=True)
 class Selection:
     """Which dead letters are meant; None means any. Ages are in milliseconds."""
 
@@ -137,12 +148,12 @@ async def find(log: EventLog, wanted: str) -> DeadLetter:
     return matching[0]
 
 
-async def contents(log: EventLog, letter: DeadLetter) -> dict[str, Any]:
-    """The `event` and the `retry_history` of a dead letter."""
+async def contents(log: EventLog, letter: DeadLetter) -> Contents:
+    """What else the record of a dead letter holds. Raises StoreError where it is gone."""
     for record in await log.read(TRIGGER_DLQ, letter.record_id - 1, 1):
         entry = _read(record)
         if entry is not None and entry.id == letter.id:
-            return {"event": entry.event, "retry_history": entry.retry_history}
+            return Contents(entry.event, entry.retry_history)
     raise StoreError(f"record {letter.record_id} of {TRIGGER_DLQ} is gone")
 
 

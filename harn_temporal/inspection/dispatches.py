@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,9 @@ from harn_temporal.eventlog.log import EventLog, Record
 from harn_temporal.eventlog.topics import TRIGGER_OUTBOX
 from harn_temporal.headers import OUTCOME, WORKFLOW_ID
 from harn_temporal.inspection.paging import records_of, topics_like
+
+UNDER_WAY = ("running", "retrying", "failing")
+ENDED = ("succeeded", "failed", "dlq", "skipped", "waiting", "cancelled")
 
 _STATUS = {
     "dispatch_started": "running",
@@ -38,7 +42,7 @@ class Dispatch:
 
     @property
     def ended(self) -> bool:
-        return self.status not in {"running", "retrying", "failing"}
+        return self.status not in UNDER_WAY
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -60,6 +64,10 @@ class Figures:
     by_status: dict[str, int] = field(default_factory=dict)
     last_at_ms: int | None = None
 
+    @property
+    def under_way(self) -> int:
+        return sum(self.by_status.get(status, 0) for status in UNDER_WAY)
+
     def add(self, dispatch: Dispatch) -> None:
         self.dispatches += 1
         self.attempts += dispatch.attempts
@@ -67,14 +75,10 @@ class Figures:
         self.last_at_ms = max(self.last_at_ms or 0, dispatch.at_ms)
 
     def to_json(self) -> dict[str, Any]:
-        statuses = (
-            "running", "retrying", "failing",
-            "succeeded", "failed", "dlq", "skipped", "waiting", "cancelled",
-        )  # fmt: skip
         return {
             "dispatches": self.dispatches,
             "attempts": self.attempts,
-            **{status: self.by_status.get(status, 0) for status in statuses},
+            **{status: self.by_status.get(status, 0) for status in (*UNDER_WAY, *ENDED)},
             "last_at": None if self.last_at_ms is None else rfc3339(self.last_at_ms),
         }
 
@@ -121,20 +125,17 @@ class Dispatches:
             heapq.heappop(self._latest)
 
 
-async def dispatches(log: EventLog, trigger_id: str | None = None, latest: int = 0) -> Dispatches:
-    """The dispatches of a store, or of one trigger: figures by binding, and the `latest` ones."""
+async def dispatches(
+    log: EventLog, binding_keys: Collection[str] | None = None, latest: int = 0
+) -> Dispatches:
+    """The dispatches of a store, or of some bindings: figures, and the `latest` ones."""
     found = Dispatches(latest)
     for topic in await topics_like(log, TRIGGER_OUTBOX):
         async for record in records_of(log, topic):
-            binding_key = record.headers.get("binding_key", "")
-            if trigger_id is None or _trigger_id(binding_key) == trigger_id:
+            if binding_keys is None or record.headers.get("binding_key") in binding_keys:
                 found.fold(record)
     found.finish()
     return found
-
-
-def _trigger_id(binding_key: str) -> str:
-    return binding_key.rpartition("@v")[0] or binding_key
 
 
 def _key(record: Record) -> tuple[str, str, str] | None:

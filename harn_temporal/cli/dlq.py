@@ -1,0 +1,168 @@
+"""`harn-temporal dlq`: dispatches whose retries ran out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harn_temporal.cli.options import JsonOption, common_options
+
+if TYPE_CHECKING:
+    from harn_temporal.inspection.dead_letters import Contents, DeadLetter
+
+app = typer.Typer(no_args_is_help=True, help="Dead letters: dispatches whose retries ran out.")
+
+
+@app.command("ls")
+def list_dead_letters(
+    ctx: typer.Context,
+    *,
+    trigger: Annotated[
+        str | None, typer.Option("--trigger", metavar="ID", help="Only of this trigger")
+    ] = None,
+    provider: Annotated[
+        str | None, typer.Option("--provider", metavar="NAME", help="Only of this provider")
+    ] = None,
+    error_class: Annotated[
+        str | None,
+        typer.Option("--error-class", metavar="CLASS", help="Only this class: handler_panic, …"),
+    ] = None,
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", metavar="ID", help="Only of this tenant")
+    ] = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option("--older-than", metavar="AGE", help="Only dead for longer: 30m, 2h, 7d"),
+    ] = None,
+    newer_than: Annotated[
+        str | None, typer.Option("--newer-than", metavar="AGE", help="Only dead for less long")
+    ] = None,
+    every_state: Annotated[
+        bool, typer.Option("--all", help="Also what was resolved or discarded")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List dead letters, the latest last.
+
+    Example: harn-temporal dlq ls --trigger github-new-issue --newer-than 1d
+    """
+    from harn_temporal.cli.output import note, print_json
+    from harn_temporal.cli.reading import reading
+    from harn_temporal.clock import system_clock
+    from harn_temporal.durations import parse_duration
+    from harn_temporal.inspection.dead_letters import Selection, dead_letters
+
+    selection = Selection(
+        trigger_id=trigger,
+        provider=provider,
+        error_class=error_class,
+        tenant_id=tenant,
+        state=None if every_state else "pending",
+        older_than_ms=None if older_than is None else parse_duration(older_than),
+        newer_than_ms=None if newer_than is None else parse_duration(newer_than),
+    )
+    found = reading(common_options(ctx), dead_letters)
+    now_ms = system_clock()
+    letters = [letter for letter in found.letters if selection.admits(letter, now_ms)]
+    if found.unreadable:
+        ids = ", ".join(str(event_id) for event_id in found.unreadable)
+        note(f"warning: left out what cannot be read in trigger.dlq: record {ids}")
+    if as_json:
+        print_json({"dead_letters": [letter.to_json(now_ms) for letter in letters]})
+        return
+    if not letters:
+        note("No dead letters.")
+        return
+    _print_letters(letters, now_ms)
+
+
+@app.command("show")
+def show_dead_letter(
+    ctx: typer.Context,
+    wanted: Annotated[str, typer.Argument(metavar="ID", help="Of a dead letter, or of its event")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a dead letter with its event and the history of its attempts.
+
+    Example: harn-temporal dlq show dlq_01994b2c-7f6e-7c3a-9d51-0a4be2f6c1d7
+    """
+    from harn_temporal.cli.output import print_json
+    from harn_temporal.cli.reading import reading
+    from harn_temporal.clock import system_clock
+    from harn_temporal.eventlog.log import EventLog
+    from harn_temporal.inspection.dead_letters import contents, find
+
+    async def read(log: EventLog) -> tuple[DeadLetter, Contents]:
+        letter = await find(log, wanted)
+        return letter, await contents(log, letter)
+
+    letter, held = reading(common_options(ctx), read)
+    now_ms = system_clock()
+    if as_json:
+        print_json(letter.to_json(now_ms) | held.to_json())
+        return
+    _print_letter(letter, held, now_ms)
+
+
+def _print_letters(letters: list[DeadLetter], now_ms: int) -> None:
+    from harn_temporal.cli.tables import Column, print_table
+
+    columns = [
+        Column("id"),
+        Column("binding", rank=1),
+        Column("kind", rank=5),
+        Column("tenant", rank=4),
+        Column("attempts", rank=6, right=True),
+        Column("class", rank=2),
+        Column("age", rank=3, right=True),
+        Column("error", rank=7, cut=True),
+    ]
+    rows = [
+        [
+            letter.id,
+            letter.binding_key,
+            f"{letter.provider} {letter.kind}",
+            letter.tenant_id or "-",
+            str(letter.attempts),
+            letter.error_class,
+            _age(letter, now_ms),
+            letter.error,
+        ]
+        for letter in letters
+    ]
+    print_table(columns, rows)
+
+
+def _print_letter(letter: DeadLetter, held: Contents, now_ms: int) -> None:
+    from harn_temporal.cli.tables import Column, console_for_people, print_fields, print_table
+    from harn_temporal.clock import rfc3339
+
+    fields = [
+        ("id", letter.id),
+        ("state", letter.state),
+        ("binding", letter.binding_key),
+        ("event", f"{letter.event_id} ({letter.provider} {letter.kind})"),
+        ("tenant", letter.tenant_id or "-"),
+        ("died", f"{rfc3339(letter.moved_at_ms)} ({_age(letter, now_ms)} ago)"),
+        ("error", f"{letter.error} ({letter.error_class})"),
+    ]
+    print_fields(fields)
+    names = ("attempt", "at", "status", "error")
+    rows = [[_text(attempt.get(name)) for name in names] for attempt in held.retry_history]
+    if rows:
+        print_table([Column(name, cut=name == "error") for name in names], rows)
+    console = console_for_people()
+    console.print()
+    console.print_json(data=held.event, ensure_ascii=True)
+
+
+def _text(value: object) -> str:
+    return "-" if value is None else str(value)
+
+
+def _age(letter: DeadLetter, now_ms: int) -> str:
+    from harn_temporal.durations import format_duration
+
+    return format_duration(max(0, now_ms - letter.moved_at_ms) // 1000 * 1000)
