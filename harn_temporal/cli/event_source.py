@@ -1,0 +1,172 @@
+"""From the options of `fire` and `ingest` to one TriggerEvent."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from harn_temporal.errors import UsageError
+
+if TYPE_CHECKING:
+    from harn_temporal.events import TriggerEvent
+
+STDIN = "-"
+EVENT_PANEL = "The event"
+
+SYNTHETIC = "x-harn-synthetic"
+BINDING_ID = "x-harn-binding-id"
+
+EventOption = Annotated[
+    str | None,
+    typer.Option(
+        "--event",
+        metavar="FILE",
+        help="A whole trigger event as JSON, `-` for stdin",
+        rich_help_panel=EVENT_PANEL,
+    ),
+]
+PayloadOption = Annotated[
+    str | None,
+    typer.Option(
+        "--payload",
+        metavar="FILE",
+        help="The provider's payload as JSON, `-` for stdin",
+        rich_help_panel=EVENT_PANEL,
+    ),
+]
+KindOption = Annotated[
+    str | None,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        help="The event's kind, such as issues.opened",
+        rich_help_panel=EVENT_PANEL,
+    ),
+]
+HeaderOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--header",
+        metavar="NAME=VALUE",
+        help="A header of the event; may be repeated",
+        rich_help_panel=EVENT_PANEL,
+    ),
+]
+TenantOption = Annotated[
+    str | None,
+    typer.Option("--tenant", metavar="ID", help="The event's tenant", rich_help_panel=EVENT_PANEL),
+]
+DedupeKeyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dedupe-key",
+        metavar="KEY",
+        help="Events with one key are dispatched once",
+        rich_help_panel=EVENT_PANEL,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class EventOptions:
+    """What the command line says about the event. `event` and `payload` are files or `-`."""
+
+    event: str | None = None
+    payload: str | None = None
+    kind: str | None = None
+    headers: Sequence[str] = ()
+    tenant: str | None = None
+    dedupe_key: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.event is None:
+            return
+        given = {
+            "--payload": self.payload,
+            "--kind": self.kind,
+            "--header": self.headers,
+            "--tenant": self.tenant,
+        }
+        if clashing := [name for name, value in given.items() if value]:
+            raise UsageError(
+                f"--event is a whole event, which {' and '.join(clashing)} cannot change; "
+                "use --payload to build one from its parts"
+            )
+
+
+def build_event(
+    options: EventOptions, *, provider: str, kind: str, trigger_id: str | None = None
+) -> TriggerEvent:
+    """The event that the options describe; `kind` holds where they name none.
+
+    Without a file it is synthetic: an empty payload, and headers that say so. Raises UsageError
+    for files and options that cannot be read, EventError for an event that cannot be ingested.
+    """
+    from harn_temporal.events import TriggerEvent, new_event
+    from harn_temporal.redaction import redact
+
+    if options.event is not None:
+        event = TriggerEvent.from_json(read_json(options.event))
+        changes: dict[str, Any] = {"headers": redact(event.headers)}
+        if options.dedupe_key is not None:
+            changes["dedupe_key"] = options.dedupe_key
+        return event.model_copy(update=changes)
+    headers = parse_headers(options.headers)
+    payload: Any = {}
+    if options.payload is not None:
+        payload = read_json(options.payload)
+    else:
+        headers[SYNTHETIC] = "true"
+        if trigger_id is not None:
+            headers[BINDING_ID] = trigger_id
+    return new_event(
+        provider=provider,
+        kind=options.kind or kind,
+        payload=payload,
+        headers=headers,
+        tenant_id=options.tenant,
+        dedupe_key=options.dedupe_key,
+    )
+
+
+def parse_headers(given: Sequence[str]) -> dict[str, str]:
+    headers = {}
+    for text in given:
+        name, separator, value = text.partition("=")
+        if not separator or not name.strip():
+            raise UsageError(f"--header {text!r} is not NAME=VALUE")
+        headers[name.strip()] = value
+    return headers
+
+
+def read_json(file: str) -> Any:
+    """The JSON in a file, or on stdin. Raises UsageError with line and column of a mistake."""
+    name = "stdin" if file == STDIN else file
+    try:
+        raw = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {name}: {error.strerror or error}") from error
+    try:
+        return json.loads(raw.decode("utf-8-sig"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{name} is not UTF-8 at byte {error.start + 1}: {error.reason}"
+        ) from error
+    except json.JSONDecodeError as error:
+        raise UsageError(
+            f"{name} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from error
+    except RecursionError as error:
+        raise UsageError(f"{name} is nested too deeply") from error
+    except ValueError as error:
+        raise UsageError(f"{name} cannot be used: {error}") from error
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"JSON has no {name}")
