@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harn_temporal.clock import Clock, system_clock
+from harn_temporal.eventlog.file_backend import FileBackend
 from harn_temporal.eventlog.log import EventLog
 from harn_temporal.eventlog.session import Backend
 from harn_temporal.eventlog.settings import StoreSettings
@@ -27,4 +28,4 @@ async def open_event_log(settings: StoreSettings, clock: Clock = system_clock) -
 def _backend(settings: StoreSettings) -> Backend:
     if settings.path is None:
         return MemoryBackend()
-    return SqliteBackend(settings.path)
+    return FileBackend(settings.path) if settings.kind == "file" else SqliteBackend(settings.path)

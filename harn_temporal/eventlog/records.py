@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harn_temporal.canonical import decode
+from harn_temporal.canonical import clean_text, decode
 from harn_temporal.errors import NotJsonError, StoreError
 
 
@@ -66,3 +66,14 @@ class ConsumerCursor:
 
     cursor: int
     updated_at_ms: int
+
+
+def headers_of(found: Any) -> dict[str, str]:
+    """The headers of a record that anyone may have written: what is not text is not there."""
+    if not isinstance(found, dict):
+        return {}
+    return {
+        clean_text(name): clean_text(value)
+        for name, value in found.items()
+        if isinstance(value, str)
+    }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from harn_temporal.canonical import encode
-from harn_temporal.eventlog.records import ConsumerCursor, Record, TopicHead
+from harn_temporal.eventlog.records import ConsumerCursor, Record, TopicHead, headers_of
 from harn_temporal.eventlog.statements import Row, Statements
 
 
@@ -65,17 +66,21 @@ class SqlRecords(Statements):
 
 
 def record_of(row: Row) -> Record:
+    """SQLite holds any type in any column, and others may have written anything."""
     topic, event_id, kind, payload, headers, occurred_at_ms = row
-    raw = payload.encode("utf-8", "replace") if isinstance(payload, str) else bytes(payload)
-    return Record(topic, event_id, kind, raw, headers_of(headers), occurred_at_ms)
-
-
-def headers_of(text: str) -> Mapping[str, str]:
-    """The headers of a record that anyone may have written: what is not text is not there."""
     try:
-        found = json.loads(text)
-    except (ValueError, TypeError, RecursionError):
-        return {}
-    if not isinstance(found, dict):
-        return {}
-    return {name: value for name, value in found.items() if isinstance(value, str)}
+        found = json.loads(headers)
+    except (ValueError, TypeError, RecursionError):  # others may have written anything
+        found = {}
+    return Record(
+        topic=topic,
+        event_id=event_id,
+        kind=_bytes_of(kind).decode("utf-8", "replace"),
+        raw=_bytes_of(payload),
+        headers=headers_of(found),
+        occurred_at_ms=occurred_at_ms if isinstance(occurred_at_ms, int) else 0,
+    )
+
+
+def _bytes_of(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()

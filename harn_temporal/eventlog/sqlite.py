@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,17 @@ BUSY_TIMEOUT_MS = 5_000
 
 _TABLE_PREFIX = "harn_temporal_g{generation}_"
 _CACHED_STATEMENTS = 256
+_DIALECTS = ("sqlite",)
 
 
 class SqliteSession(SqlRecords):
-    def __init__(self, connection: sqlite3.Connection, place: str) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, place: str, dialects: Sequence[str] = _DIALECTS
+    ) -> None:
         self.generation = 0
         self._connection = connection
         self._place = place
-        self._sources = load_statements("sqlite")
+        self._sources = load_statements(dialects)
         self._texts: dict[tuple[str, int], str] = {}
 
     def begin(self, *, write: bool) -> None:
@@ -96,23 +99,14 @@ class SqliteSession(SqlRecords):
 class SqliteBackend:
     reads_apart = True
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, dialects: Sequence[str] = _DIALECTS) -> None:
         self._path = path
+        self._dialects = dialects
         self.place = str(path)
         self.store_id = ""
 
     def open(self) -> SqliteSession:
-        # The first switch to WAL and the first migration do not wait for each other.
-        with FileLock(self._beside("init-lock")).held(PATIENCE_SECONDS), mapped(self.place):
-            connection = connect(self.place)
-            try:
-                patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"))
-                migrate(connection, self.place)
-                self.store_id = read_store_id(connection)
-            except BaseException:
-                connection.close()
-                raise
-        return SqliteSession(connection, self.place)
+        return SqliteSession(self._connect(), self.place)
 
     @contextmanager
     def rebuild_lock(self) -> Iterator[bool]:
@@ -122,6 +116,19 @@ class SqliteBackend:
             yield held
         finally:
             lock.release()
+
+    def _connect(self) -> sqlite3.Connection:
+        # The first switch to WAL and the first migration do not wait for each other.
+        with FileLock(self._beside("init-lock")).held(PATIENCE_SECONDS), mapped(self.place):
+            connection = connect(str(self._path))
+            try:
+                patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"))
+                migrate(connection, self.place, self._dialects)
+                self.store_id = read_store_id(connection)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
 
     def _beside(self, suffix: str) -> Path:
         return self._path.with_name(f"{self._path.name}.{suffix}")
@@ -139,7 +146,7 @@ class MemoryBackend:
     def open(self) -> SqliteSession:
         connection = connect(":memory:")
         with mapped(self.place):
-            migrate(connection, self.place)
+            migrate(connection, self.place, _DIALECTS)
             self.store_id = read_store_id(connection)
         return SqliteSession(connection, self.place)
 
@@ -156,11 +163,17 @@ def connect(path: str) -> sqlite3.Connection:
         check_same_thread=False,  # opened and closed by one thread, used by another
         cached_statements=_CACHED_STATEMENTS,
     )
+    connection.text_factory = _lenient_text
     connection.execute("PRAGMA synchronous = NORMAL")
     return connection
 
 
-def patiently(act: Any) -> None:
+def _lenient_text(raw: bytes) -> str:
+    """Others may have written anything; a byte that is no UTF-8 must not stop us from reading on."""
+    return raw.decode("utf-8", "replace")
+
+
+def patiently(act: Callable[[], object]) -> None:
     """Do `act` again while others are in the way, for a minute at most."""
     until = time.monotonic() + PATIENCE_SECONDS
     while True:

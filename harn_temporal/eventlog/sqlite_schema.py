@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harn_temporal.errors import StoreError
 from harn_temporal.eventlog.statements import load_migrations
@@ -19,23 +19,23 @@ CREATE TABLE IF NOT EXISTS harn_temporal_migrations (
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 
 
-def migrate(connection: sqlite3.Connection, place: str) -> None:
+def migrate(connection: sqlite3.Connection, place: str, dialects: Sequence[str]) -> None:
     """Apply what is missing, all or nothing. Raises StoreError for a newer schema than ours."""
-    migrations = load_migrations("sqlite")
-    newest = migrations[-1][0]
-    if _version(connection) > newest:
+    migrations = load_migrations(dialects)
+    known = {number for number, _ in migrations}
+    applied = _applied(connection)
+    if applied - known:
         raise StoreError(
-            f"the EventLog {place} has a schema made by a newer version of harn-temporal; this one "
-            f"knows schema {newest}: upgrade it"
+            f"the EventLog {place} has a schema made by a newer version of harn-temporal "
+            f"(migration {max(applied - known)}): upgrade this one"
         )
-    if _version(connection) == newest:
+    if applied == known:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(_VERSIONS)
-        version = _version(connection)
         for number, script in migrations:
-            if number > version:
+            if number not in applied:
                 for statement in split_script(script):
                     connection.execute(statement)
                 connection.execute(
@@ -68,9 +68,9 @@ def split_script(script: str) -> Iterator[str]:
         yield statement
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def _applied(connection: sqlite3.Connection) -> set[int]:
     table = "SELECT 1 FROM sqlite_master WHERE name = 'harn_temporal_migrations'"
     if connection.execute(table).fetchone() is None:
-        return 0
-    row = connection.execute("SELECT max(version) FROM harn_temporal_migrations").fetchone()
-    return int(row[0] or 0)
+        return set()
+    rows = connection.execute("SELECT version FROM harn_temporal_migrations")
+    return {version for (version,) in rows}

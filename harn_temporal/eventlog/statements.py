@@ -7,8 +7,9 @@ with `@` are projection tables: the session puts the name of a generation in its
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any, Protocol
 
 Row = tuple[Any, ...]
@@ -30,21 +31,24 @@ class Statements(Protocol):
         """Several statements without parameters, one after the other."""
 
 
-def load_statements(dialect: str) -> dict[str, str]:
-    """All statements of a dialect (a folder of `eventlog/sql`), by name."""
-    folder = resources.files("harn_temporal.eventlog").joinpath("sql", dialect)
+def load_statements(dialects: Sequence[str]) -> dict[str, str]:
+    """All statements of dialects (folders of `eventlog/sql`), by name."""
     statements: dict[str, str] = {}
-    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if file.name.endswith(".sql"):
-            _, *parts = _NAME.split(file.read_text("utf-8"))
-            statements.update(
-                (name, text.strip()) for name, text in zip(parts[::2], parts[1::2], strict=True)
-            )
+    for file in _files(dialects):
+        _, *parts = _NAME.split(file.read_text("utf-8"))
+        statements.update(
+            (name, text.strip()) for name, text in zip(parts[::2], parts[1::2], strict=True)
+        )
     return statements
 
 
-def load_migrations(dialect: str) -> list[tuple[int, str]]:
-    """The migrations of a dialect as (number, SQL), in order: `0001_log.sql` is number 1."""
-    folder = resources.files("harn_temporal.eventlog").joinpath("sql", dialect, "migrations")
-    files = [file for file in folder.iterdir() if file.name.endswith(".sql")]
+def load_migrations(dialects: Sequence[str]) -> list[tuple[int, str]]:
+    """The migrations of dialects as (number, SQL), in order: `0001_log.sql` is number 1."""
+    files = _files(dialects, "migrations")
     return sorted((int(file.name[:4]), file.read_text("utf-8")) for file in files)
+
+
+def _files(dialects: Sequence[str], *below: str) -> Iterator[Traversable]:
+    for dialect in dialects:
+        folder = resources.files("harn_temporal.eventlog").joinpath("sql", dialect, *below)
+        yield from (file for file in folder.iterdir() if file.name.endswith(".sql"))

@@ -9,7 +9,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import TypeVar
 
 from harn_temporal.clock import Clock
-from harn_temporal.errors import StoreError
+from harn_temporal.errors import StoreError, StoreUnavailableError
 from harn_temporal.eventlog.log import EventLog, Reader, Transaction
 from harn_temporal.eventlog.projections import begin_caught_up, use_live_generation
 from harn_temporal.eventlog.rebuild import Rebuild
@@ -122,6 +122,7 @@ class Store(EventLog):
         writer = self._writer
         begin_caught_up(writer)
         try:
+            _check_projections(writer)
             transaction = StoreTransaction(writer, self._clock(), self._tails)
             result = work(transaction)
             writer.commit()
@@ -145,6 +146,7 @@ class Store(EventLog):
             if reader.behind():
                 return None
             use_live_generation(reader)
+            _check_projections(reader)
             return (work(StoreReader(reader, self._clock())),)
         finally:
             reader.rollback()
@@ -163,8 +165,21 @@ class Store(EventLog):
 
     async def _run(self, thread: Executor, work: Callable[[], T]) -> T:
         self._check_open()
-        return await asyncio.get_running_loop().run_in_executor(thread, work)
+        try:
+            running = asyncio.get_running_loop().run_in_executor(thread, work)
+        except RuntimeError as error:  # threads are gone while the interpreter ends
+            raise StoreError(
+                f"the EventLog {self._backend.place} cannot be used while the program exits"
+            ) from error
+        return await running
 
     def _check_open(self) -> None:
         if self._closed:
             raise StoreError(f"the EventLog {self._backend.place} was closed before this use of it")
+
+
+def _check_projections(session: Session) -> None:
+    if not session.generation:
+        raise StoreUnavailableError(
+            "the EventLog's projections are being made anew by another process; try again"
+        )

@@ -39,10 +39,10 @@ class StoreReader:
         return self._bindings
 
     def read(self, topic: str, after: int = 0, limit: int = 1000) -> list[Record]:
-        return self._session.read(topic, after, limit)
+        return self._session.read(_checked(topic), after, limit)
 
     def head(self, topic: str) -> int:
-        return self._session.head(topic)
+        return self._session.head(_checked(topic))
 
     def topics(self, prefix: str = "") -> list[TopicHead]:
         return self._session.topics(prefix)
@@ -52,7 +52,7 @@ class StoreReader:
         return found.cursor if found else 0
 
     def consumer(self, topic: str, consumer_id: str) -> ConsumerCursor | None:
-        return self._session.consumer(topic, consumer_id)
+        return self._session.consumer(_checked(topic), clean_text(consumer_id))
 
     def written(self, key: str) -> tuple[Record, ...]:
         written: list[Record] = []
@@ -99,14 +99,10 @@ class StoreTransaction(StoreReader):
         return Appended(tuple(sealed), fresh=True)
 
     def ack(self, topic: str, consumer_id: str, cursor: int) -> None:
-        if not is_topic(topic):
-            raise StoreError(_no_topic(topic))
-        self._session.ack(topic, clean_text(consumer_id), cursor, self._now_ms)
+        self._session.ack(_checked(topic), clean_text(consumer_id), cursor, self._now_ms)
 
     def _seal(self, item: Append, key: str | None) -> Record:
-        topic = item.topic
-        if not is_topic(topic):
-            raise StoreError(_no_topic(topic))
+        topic = _checked(item.topic)
         last_id, last_hash = self._tail(topic)
         kind = clean_text(item.kind)
         raw = _encoded(item)
@@ -157,5 +153,7 @@ def _key_row(record: Record) -> dict[str, str | int]:
     }
 
 
-def _no_topic(topic: str) -> str:
-    return f"{topic!r} is no topic: 1 or more of A-Z a-z 0-9 . _ - are allowed"
+def _checked(topic: str) -> str:
+    if not is_topic(topic):
+        raise StoreError(f"{topic!r} is no topic: 1 or more of A-Z a-z 0-9 . _ - are allowed")
+    return topic

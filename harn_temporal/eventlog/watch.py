@@ -59,7 +59,7 @@ class Watch:
         try:
             while self._waiters and not self._closed:
                 position = await self._position()
-                if position > self._known:
+                if position != self._known:
                     self._note(position)
                 await asyncio.sleep(POLL_SECONDS)
         except HarnTemporalError as error:
@@ -68,7 +68,7 @@ class Watch:
             self._poller = None
 
     def _note(self, position: int) -> None:
-        self._known = max(self._known, position)
+        self._known = position
         self._mark += 1
         self._wake(None)
 
