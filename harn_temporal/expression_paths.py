@@ -60,6 +60,15 @@ def jmespath_paths(tree: Mapping[str, Any]) -> list[Path]:
     return found
 
 
+def negates_too_little(tree: Mapping[str, Any]) -> bool:
+    """Whether a JMESPath tree selects from a negation, which is a boolean and has no fields."""
+    children = tree["children"]
+    selects = tree["type"] in {"subexpression", "index_expression"}
+    if selects and children[0]["type"] == "not_expression":
+        return True
+    return any(negates_too_little(child) for child in children)
+
+
 def headers_named(paths: Sequence[Path]) -> set[str]:
     """The headers of the event that the paths name, as they are spelled there."""
     return {path[2] for path in paths if path[:2] == ("event", "headers") and len(path) > 2}  # noqa: PLR2004 - event, headers, the name

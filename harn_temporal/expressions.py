@@ -18,6 +18,7 @@ from harn_temporal.expression_paths import (
     cel_paths,
     headers_named,
     jmespath_paths,
+    negates_too_little,
 )
 
 if TYPE_CHECKING:
@@ -131,9 +132,14 @@ def compile_jmespath(source: str) -> JmesExpression:
     try:
         parsed = jmespath.compile(source)
         paths = jmespath_paths(parsed.parsed)
+        negation = negates_too_little(parsed.parsed)
     except (JMESPathError, RecursionError, ValueError) as error:
         reason = _reason(error)
         raise ExpressionError(f"{_shown(source)} is not valid JMESPath: {reason}") from error
+    if negation:
+        raise ExpressionError(
+            f"{_shown(source)} is always null: in JMESPath `!a.b` means `(!a).b`; write `!(a.b)`"
+        )
     _check_names(source, [path[0] for path in paths if path[0] != "event"], "JMESPath")
     return JmesExpression(source, parsed, paths)
 
