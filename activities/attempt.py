@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from harn_temporal.activities.attempt_log import AttemptLog
 from harn_temporal.activities.handler_call import HandlerCall, HandlerEnd, describe
@@ -33,6 +34,8 @@ from harn_temporal.workflows.activity_types import (
     RECORD_LOST_ATTEMPT,
     RUN_ATTEMPT,
 )
+
+logger = logging.getLogger("harn_temporal.activities")
 
 LoadHandler = Callable[[str], Handler]
 
@@ -67,9 +70,7 @@ class AttemptActivities:
                 ended = _outcome(request, message.attempt, end)
                 outcome = await until_written(lambda: records.end(ended))
         if outcome.status in RED:
-            raise ApplicationError(
-                outcome.error or outcome.status, outcome, type=ATTEMPT_FAILED, non_retryable=True
-            )
+            raise _failure(request, outcome)
         return outcome
 
     @activity.defn(name=RECORD_LOST_ATTEMPT.name)
@@ -132,3 +133,24 @@ def _outcome(request: DispatchRequest, attempt: int, end: HandlerEnd) -> Attempt
     if end.retryable:
         return outcome
     return outcome.model_copy(update={"retry_in_ms": None, "final": "failed"})
+
+
+def _failure(request: DispatchRequest, outcome: AttemptOutcome) -> ApplicationError:
+    """Shows the attempt red. Benign: what the SDK would log for it is logged here, in brief."""
+    logger.warning(
+        "attempt_failed",
+        extra={
+            "trigger_id": request.binding.trigger_id,
+            "event_id": request.event_id,
+            "attempt": outcome.attempt,
+            "status": outcome.status,
+            "error_class": outcome.error_class,
+        },
+    )
+    return ApplicationError(
+        outcome.error or outcome.status,
+        outcome,
+        type=ATTEMPT_FAILED,
+        non_retryable=True,
+        category=ApplicationErrorCategory.BENIGN,
+    )

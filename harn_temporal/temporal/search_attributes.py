@@ -23,17 +23,6 @@ _WIRE_TYPES = {
     SearchAttributeIndexedValueType.INT: IndexedValueType.INDEXED_VALUE_TYPE_INT,
 }
 
-WIRE_NAMES = {
-    IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD: "Keyword",
-    IndexedValueType.INDEXED_VALUE_TYPE_INT: "Int",
-}
-
-
-def search_attribute_flags() -> list[str]:
-    """The attributes as `temporal server start-dev --search-attribute` takes them: `Name=Type`."""
-    return [f"{key.name}={WIRE_NAMES[_wire_type(key)]}" for key in SEARCH_KEYS]
-
-
 async def register_search_attributes(client: Client) -> bool:
     """Register what is missing in the client's namespace.
 
