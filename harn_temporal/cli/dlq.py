@@ -47,7 +47,7 @@ def list_dead_letters(
 
     Example: harn-temporal dlq ls --trigger github-new-issue --newer-than 1d
     """
-    from harn_temporal.cli.output import note, print_json
+    from harn_temporal.cli.output import note, print_json, warn
     from harn_temporal.cli.reading import reading
     from harn_temporal.clock import system_clock
     from harn_temporal.durations import parse_duration
@@ -67,7 +67,7 @@ def list_dead_letters(
     letters = [letter for letter in found.letters if selection.admits(letter, now_ms)]
     if found.unreadable:
         ids = ", ".join(str(event_id) for event_id in found.unreadable)
-        note(f"warning: left out what cannot be read in trigger.dlq: record {ids}")
+        warn(f"left out what cannot be read in trigger.dlq: record {ids}")
     if as_json:
         print_json({"dead_letters": [letter.to_json(now_ms) for letter in letters]})
         return

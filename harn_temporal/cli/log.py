@@ -177,14 +177,13 @@ def rebuild_projections(ctx: typer.Context, *, as_json: JsonOption = False) -> N
 
 
 def _print(record: Record, *, as_json: bool, with_topic: bool) -> None:
-    import sys
-
-    from harn_temporal.canonical import encode
+    from harn_temporal.cli.output import line, print_json_line
     from harn_temporal.cli.record_lines import record_json
 
-    line = encode(record_json(record)).decode() if as_json else _cut(record, with_topic=with_topic)
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+    if as_json:
+        print_json_line(record_json(record))
+    else:
+        line(_cut(record, with_topic=with_topic))
 
 
 def _cut(record: Record, *, with_topic: bool) -> str:
