@@ -79,8 +79,8 @@ class TriggerEvent(BaseModel):
         return _without_nulls(serialize(self), "batch", "raw_body")
 
     @property
-    def raw(self) -> JsonValue:
-        """The payload as it came."""
+    def raw(self) -> Any:
+        """The payload as it came: what JSON holds, in the shape the provider gave it."""
         return self.provider_payload.get("raw")
 
     def to_json(self) -> dict[str, Any]:

@@ -1,3 +1,4 @@
+import os
 import sys
 
 import pytest
@@ -275,3 +276,13 @@ def test_dataclasses_and_models_work_in_a_handler_module(folder):
             return Answer(rows=[Inner(n=1)])
     """
     assert folder({"lib.py": source}).load("on").function(None).model_dump() == {"rows": [{"n": 1}]}
+
+
+def test_a_file_written_within_the_clocks_grain_is_seen(folder, tmp_path):
+    folder({"lib.py": "def on(event): ..."}).load("on")
+    written = (tmp_path / "triage").stat()
+    loader = folder(
+        {"lib.py": "import new\ndef on(event): return new.VALUE", "new.py": "VALUE = 1"}
+    )
+    os.utime(tmp_path / "triage", ns=(written.st_atime_ns, written.st_mtime_ns))
+    assert loader.load("on").function(None) == 1
