@@ -1,0 +1,98 @@
+"""What `up` and `worker` have in common: work for the manifest until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, suppress
+from typing import TYPE_CHECKING
+
+from harn_temporal.cli.dispatch_lines import DispatchLines
+from harn_temporal.cli.logs import configure_logging
+from harn_temporal.cli.output import line, warn
+from harn_temporal.cli.stop_signals import StopSignals
+from harn_temporal.cli.stores import event_log, read_manifest
+from harn_temporal.cli.tables import Column, print_table
+from harn_temporal.temporal.connect import Connection, TemporalOptions, connect
+from harn_temporal.worker import RunningWorker, WorkerOptions, running_worker
+
+if TYPE_CHECKING:
+    from harn_temporal.cli.options import CommonOptions
+    from harn_temporal.eventlog.log import EventLog, Record
+    from harn_temporal.manifest import Manifest
+
+
+def serve(options: CommonOptions, temporal: TemporalOptions, worker: WorkerOptions) -> None:
+    """Work until SIGTERM or SIGINT, then drain. Raises what `connect` and the store raise."""
+    configure_logging(debug=options.debug)
+    manifest = read_manifest(options, load_handlers=True)
+    if manifest.tick_warning is not None:
+        warn(manifest.tick_warning)
+    asyncio.run(_serve(options, temporal, worker, manifest))
+
+
+async def _serve(
+    options: CommonOptions,
+    temporal: TemporalOptions,
+    worker_options: WorkerOptions,
+    manifest: Manifest,
+) -> None:
+    signals = StopSignals()
+    async with AsyncExitStack() as stack:
+        try:
+            with signals.interrupting():
+                connection = await stack.enter_async_context(connect(temporal, options.state_dir))
+                log = await stack.enter_async_context(event_log(options))
+                await _show_lines(stack, log, manifest)
+                worker = await stack.enter_async_context(
+                    running_worker(connection.client, log, manifest, worker_options)
+                )
+        except asyncio.CancelledError:
+            if signals.told.is_set():
+                return
+            raise
+        _announce(options, connection, manifest, worker)
+        await worker.until(signals.told)
+
+
+async def _show_lines(stack: AsyncExitStack, log: EventLog, manifest: Manifest) -> None:
+    """Show how this manifest's dispatches go, to the very end of the drain."""
+    triggers = {binding.trigger_id for binding in manifest.bindings}
+
+    def wanted(record: Record) -> bool:
+        return record.headers.get("trigger_id") in triggers
+
+    lines = DispatchLines(log, wanted, line)
+    await lines.start()
+    task = asyncio.create_task(lines.run())
+
+    async def finish() -> None:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        await lines.catch_up()
+
+    stack.push_async_callback(finish)
+
+
+def _announce(
+    options: CommonOptions, connection: Connection, manifest: Manifest, worker: RunningWorker
+) -> None:
+    if connection.ui_url is not None:
+        line(f"Web UI    {connection.ui_url}")
+    embedded = " (embedded)" if connection.ui_url is not None else ""
+    line(f"Temporal  {connection.address}{embedded}")
+    line(f"State     {options.state_dir.absolute()}")
+    line(f"Manifest  {manifest.path}, package {manifest.package}")
+    print_table(
+        [Column("trigger"), Column("listens to", rank=1), Column("handler"), Column("retry")],
+        [
+            [
+                binding.binding_key,
+                f"{binding.provider} {', '.join(binding.events) or 'every kind'}",
+                binding.handler.uri,
+                f"{binding.retry.schedule.backoff}, {binding.retry.max_attempts} attempts",
+            ]
+            for binding in worker.bindings
+        ],
+    )
+    line("Ready. Ctrl-C stops.")

@@ -1,0 +1,22 @@
+"""`harn-temporal up`: everything on one machine."""
+
+from __future__ import annotations
+
+import typer
+
+from harn_temporal.cli.options import AddressOption, ProfileOption, common_options
+
+
+def up(ctx: typer.Context, *, address: AddressOption = None, profile: ProfileOption = None) -> None:
+    """Run everything on this machine: embedded server, Web UI, worker and pump.
+
+    Ctrl-C drains and exits 0: handlers may end what they do, retries keep their time. Timers
+    pause while the embedded server is down.
+
+    Example: harn-temporal up --config harn.toml
+    """
+    from harn_temporal.cli.serving import serve
+    from harn_temporal.temporal.connect import TemporalOptions
+    from harn_temporal.worker import WorkerOptions
+
+    serve(common_options(ctx), TemporalOptions(address, profile), WorkerOptions())

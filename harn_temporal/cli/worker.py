@@ -1,0 +1,49 @@
+"""`harn-temporal worker`: a worker process, one of many if need be."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from harn_temporal.cli.options import AddressOption, ProfileOption, common_options
+
+MOST_CONCURRENT = 10_000
+
+
+def worker(
+    ctx: typer.Context,
+    *,
+    max_concurrent: Annotated[
+        int,
+        typer.Option(
+            "--max-concurrent",
+            metavar="N",
+            min=1,
+            max=MOST_CONCURRENT,
+            help="Handlers that run at a time",
+        ),
+    ] = 16,
+    no_pump: Annotated[
+        bool,
+        typer.Option("--no-pump", help="Only run dispatches; leave starting them to other workers"),
+    ] = False,
+    address: AddressOption = None,
+    profile: ProfileOption = None,
+) -> None:
+    """Run a worker for the manifest until it is told to stop.
+
+    SIGTERM and SIGINT drain and exit 0: handlers get 10 s to end what they do, what they do not
+    end is run again by the next worker, and retries keep their time. A second signal ends at once.
+
+    Example: harn-temporal worker --address temporal.example:7233 --max-concurrent 8
+    """
+    from harn_temporal.cli.serving import serve
+    from harn_temporal.temporal.connect import TemporalOptions
+    from harn_temporal.worker import WorkerOptions
+
+    serve(
+        common_options(ctx),
+        TemporalOptions(address, profile),
+        WorkerOptions(max_concurrent=max_concurrent, pump=not no_pump),
+    )
