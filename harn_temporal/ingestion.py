@@ -293,10 +293,8 @@ def _envelope_headers(
 
 def _epoch_ms(moment: str, otherwise: int) -> int:
     """An RFC 3339 time in milliseconds since the epoch; `otherwise` where it is none."""
-    # Python reads at most six digits of a second's fraction; Harn writes up to nine.
-    text = re.sub(r"(\.\d{6})\d+", r"\1", moment.upper())
     try:
-        found = datetime.fromisoformat(text)
+        found = datetime.fromisoformat(moment.upper())
     except ValueError:
         return otherwise
     if found.tzinfo is None:

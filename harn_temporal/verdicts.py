@@ -112,6 +112,6 @@ def _http_status(error: BaseException) -> int | None:
         (error, "code"),
     ):
         status = getattr(holder, name, None)
-        if isinstance(status, int) and not isinstance(status, bool):
+        if isinstance(status, int):
             return status
     return None

@@ -6,7 +6,6 @@ from typing import Any
 
 from harn_temporal import action_graph, headers
 from harn_temporal.action_graph import Json
-from harn_temporal.canonical import clean_text
 from harn_temporal.contracts import DispatchRequest, DispatchStatus, ErrorClass
 from harn_temporal.eventlog import topics
 from harn_temporal.eventlog.records import Append
@@ -38,7 +37,7 @@ def dispatch_headers(request: DispatchRequest, attempt: int | None = None) -> di
         "tenant_id": request.tenant_id,
         "replay_of_event_id": request.replay_of_event_id,
     }
-    return {name: clean_text(value) for name, value in found.items() if value is not None}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def dispatch_record(
@@ -107,8 +106,8 @@ def graph_record(
         kind="action_graph_update",
         payload=action_graph.update(request, nodes=nodes, edges=edges, context=context),
         headers={
-            "trace_id": clean_text(request.trace_id),
-            "event_id": clean_text(request.event_id),
+            "trace_id": request.trace_id,
+            "event_id": request.event_id,
         },
         occurred_at_ms=now_ms,
     )

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harn_temporal.canonical import PAYLOAD_DEPTH_LIMIT
 from harn_temporal.contracts import AttemptOutcome
 from harn_temporal.errors import Denied
 from harn_temporal.retry import RetryPolicy
@@ -88,6 +89,19 @@ def test_a_result_that_is_not_json_fails_the_attempt(make_binding, result, where
     assert (outcome.retry_in_ms, outcome.error_class) == (1500, "handler_panic")
     assert outcome.error is not None
     assert outcome.error.startswith(f"the handler returned what JSON cannot hold: {where}, ")
+
+
+def nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+def test_a_result_leaves_room_for_the_levels_of_a_record(make_binding) -> None:
+    deepest, deeper = nested(PAYLOAD_DEPTH_LIMIT), nested(PAYLOAD_DEPTH_LIMIT + 1)
+    assert verdict(make_binding(), 1, "success", result=deepest).result == deepest
+    assert verdict(make_binding(), 1, "success", result=deeper).status == "failed"
 
 
 def test_only_a_success_has_a_result(make_binding) -> None:

@@ -24,7 +24,9 @@ async def test_an_accepted_event_leaves_claim_envelope_and_the_record_for_replay
     log, clock, make_binding, make_event
 ) -> None:
     traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    event = make_event(headers={"x-github-delivery": "d1", "Traceparent": traceparent})
+    event = make_event(headers={"x-github-delivery": "d1"}).model_copy(
+        update={"headers": {"x-github-delivery": "d1", "Traceparent": traceparent}}
+    )
     clock.now_ms += 77
     (found,) = await ingest(log, [make_binding()], event, package="triage")
     assert found == Ingested(
@@ -344,6 +346,9 @@ async def test_an_address_that_leads_elsewhere_is_an_error(log, make_binding, ma
     nowhere = EventAddress(topic=INBOX_ENVELOPES, event_id=2)
     with pytest.raises(StoreError, match=r"has no record 2, where the envelope of event"):
         await load_event(log, request_for(event, nowhere, binding))
+    before_all = EventAddress(topic=INBOX_ENVELOPES, event_id=0)
+    with pytest.raises(StoreError, match="has no record 0"):
+        await load_event(log, request_for(event, before_all, binding))
     claim = EventAddress(topic=INBOX_CLAIMS, event_id=1)
     with pytest.raises(StoreError, match=rf"record 1 of topic {INBOX_CLAIMS} holds no event: "):
         await load_event(log, request_for(event, claim, binding))
