@@ -99,8 +99,9 @@ class Handler:
     ) -> _Result | _Deferred:
         try:
             returned = self.function(*arguments)
-        except (StopIteration, asyncio.CancelledError) as error:
-            # A future cannot carry the one, and would take the other for its own cancellation.
+        except (StopIteration, asyncio.CancelledError, KeyboardInterrupt) as error:
+            # A future cannot carry the first, takes the second for its own cancellation, and
+            # hands the third to the event loop, which ends on it.
             raise RuntimeError(f"{self.name} raised {type(error).__name__}") from error
         if inspect.isawaitable(returned):  # a decorated `async def` may look like a `def`
             return _Deferred(returned)

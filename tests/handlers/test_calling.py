@@ -194,3 +194,11 @@ def test_the_log_of_a_context_carries_its_ids(context, caplog):
     record = caplog.records[0]
     assert (record.name, record.getMessage()) == ("harn_temporal.handler", "labelled")
     assert (record.event_id, record.attempt, record.label) == ("trigger_evt_1", 2, "bug")
+
+
+async def test_a_def_that_raises_keyboard_interrupt_does_not_end_the_loop(event, context, executor):
+    def on(_event):
+        raise KeyboardInterrupt
+
+    with pytest.raises(RuntimeError, match="h::on raised KeyboardInterrupt"):
+        await handler(on).call(event, context, executor)
