@@ -16,8 +16,3 @@ def end_key(workflow_id: str, attempt: int) -> str:
 def trigger_key(workflow_id: str) -> str:
     """Of `predicate_evaluated`, with `skipped` behind it where the answer was no."""
     return f"{workflow_id}/trigger"
-
-
-def skip_key(workflow_id: str) -> str:
-    """Of `skipped` by itself."""
-    return f"{workflow_id}/skip"
