@@ -12,6 +12,8 @@ HandlerKind = Literal["local", "a2a", "worker"]
 Priority = Literal["high", "normal", "low"]
 
 DEFAULT_TIMEOUT_MS = 600_000
+DEFAULT_FOLLOW_TIMEOUT_MS = 3_600_000
+DEFAULT_POLL_MS = 5_000
 
 
 class HandlerTarget(BaseModel):
@@ -30,6 +32,18 @@ class When(BaseModel):
 
     kind: Literal["function", "cel"]
     source: str
+
+
+class FollowTask(BaseModel):
+    """How a task of an A2A agent is followed.
+
+    For `timeout_ms` in all, asking first after `poll_ms` and then at growing intervals.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    timeout_ms: int = Field(default=DEFAULT_FOLLOW_TIMEOUT_MS, gt=0)
+    poll_ms: int = Field(default=DEFAULT_POLL_MS, gt=0)
 
 
 class Binding(BaseModel):
@@ -56,6 +70,10 @@ class Binding(BaseModel):
     priority: Priority = "normal"
     timeout_ms: int = Field(default=DEFAULT_TIMEOUT_MS, gt=0)
     allow_cleartext: bool = False
+    follow: FollowTask | None = None
+    """For `a2a://`: follow a task that is pending; None takes its handle as the result."""
+    bearer_env: str | None = None
+    """For `a2a://`: the environment variable that holds the agent's token."""
     fingerprint: str
     """SHA-256 over the trigger's normalized definition, without package and version."""
 

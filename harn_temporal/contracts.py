@@ -102,18 +102,43 @@ class CancelledDispatch(Message):
     """How many attempts had ended by then."""
 
 
+class RemoteTask(Message):
+    """A task at an A2A agent, with what it takes to ask about it.
+
+    `state` is one of `submitted`, `working`, `input-required` and so on, whichever generation of
+    the protocol the agent speaks.
+    """
+
+    task_id: str
+    state: str
+    target_agent: str
+    rpc_url: str
+    card_url: str
+    agent_id: str
+    protocol_version: str
+    tenant: str | None = None
+    """What the agent's interface wants back in every call, where it names one."""
+
+
 class AttemptOutcome(Message):
-    """How an attempt ended, and what follows: a retry after `retry_in_ms`, or `final`."""
+    """How an attempt ended, and what follows: a retry after `retry_in_ms`, or `final`.
+
+    With `pending` the attempt has not ended: it goes on as `remote_task`, which the dispatch
+    follows, and nothing is written yet about how it ends.
+    """
 
     attempt: int
     status: AttemptStatus
     result: JsonValue = None
     result_address: EventAddress | None = None
-    """Where the record with the result lies, when it is too large to be carried; then `result` is None."""
+    """Where the record with the result lies, when it is too large to be carried here."""
     error: str | None = None
     error_class: ErrorClass | None = None
     retry_in_ms: int | None = None
     final: DispatchStatus | None = None
+    remote_task: RemoteTask | None = None
+    """The task that an A2A agent made of the attempt, where it named one."""
+    pending: bool = False
 
 
 class DispatchOutcome(Message):
