@@ -46,6 +46,7 @@ class Ran:
 class Program:
     state_dir: Path
     environment: dict[str, str]
+    clock: Callable[[], int] = lambda: NOW_MS
 
     def __call__(self, *arguments: str, **environment: str) -> Ran:
         done = subprocess.run(
@@ -67,10 +68,10 @@ class Program:
         return StoreSettings.from_environment(self.state_dir, self.environment)
 
     def fill(self, work: Callable[[EventLog], Any]) -> Any:
-        """Run `work` on the store, as a worker at NOW_MS would."""
+        """Run `work` on the store, as a worker would, at the time that the clock says."""
 
         async def opened() -> Any:
-            log = await open_event_log(self.settings(), clock=lambda: NOW_MS)
+            log = await open_event_log(self.settings(), clock=self.clock)
             try:
                 return await work(log)
             finally:
