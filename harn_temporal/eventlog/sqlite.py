@@ -169,7 +169,7 @@ def connect(path: str) -> sqlite3.Connection:
 
 
 def _lenient_text(raw: bytes) -> str:
-    """Others may have written anything; a byte that is no UTF-8 must not stop us from reading on."""
+    """Others may have written anything; what is no UTF-8 must not stop us from reading on."""
     return raw.decode("utf-8", "replace")
 
 

@@ -45,7 +45,7 @@ class Store(EventLog):
             self._read_thread = ThreadPoolExecutor(1, thread_name_prefix="eventlog-read")
             self._threads.append(self._read_thread)
             self._reader = await self._in_reader(self._open_session)
-        self._watch = Watch(lambda: self._in_reader(self._reader.position))
+        self._watch = Watch(self._position, await self._position())
         if not await self._in_writer(self._projections_are_ours):
             await self._rebuild(unless_done=True)
 
@@ -156,6 +156,9 @@ class Store(EventLog):
             thread.shutdown(wait=True)
         for session in self._sessions:
             session.close()
+
+    async def _position(self) -> int:
+        return await self._in_reader(self._reader.position)
 
     async def _in_writer(self, work: Callable[[], T]) -> T:
         return await self._run(self._write_thread, work)

@@ -16,11 +16,11 @@ class Watch:
     `position` is asked for in the store's thread and grows with every append by anyone.
     """
 
-    def __init__(self, position: Callable[[], Awaitable[int]]) -> None:
+    def __init__(self, position: Callable[[], Awaitable[int]], known: int) -> None:
         self._position = position
+        self._known = known
         self._loop = asyncio.get_running_loop()
         self._mark = 1
-        self._known = -1
         self._waiters: set[asyncio.Future[None]] = set()
         self._poller: asyncio.Task[None] | None = None
         self._closed = False
@@ -34,26 +34,30 @@ class Watch:
                 raise
 
     async def changed(self, since: int, timeout: float) -> int:  # noqa: ASYNC109 - as in EventLog
-        if self._mark > since or timeout <= 0:
-            return self._mark
-        waiter = self._loop.create_future()
-        self._waiters.add(waiter)
-        if self._poller is None:
-            self._poller = self._loop.create_task(self._poll())
         try:
             async with asyncio.timeout(timeout):
-                await waiter
+                while self._mark <= since:
+                    await self._next_mark()
         except TimeoutError:
             pass
-        finally:
-            self._waiters.discard(waiter)
         return self._mark
 
     async def close(self) -> None:
         self._closed = True
         self._wake(StoreError("the EventLog was closed while something waited for appends"))
         if self._poller is not None:
-            await self._poller
+            self._poller.cancel()
+            await asyncio.wait([self._poller])
+
+    async def _next_mark(self) -> None:
+        waiter = self._loop.create_future()
+        self._waiters.add(waiter)
+        if self._poller is None:
+            self._poller = self._loop.create_task(self._poll())
+        try:
+            await waiter
+        finally:
+            self._waiters.discard(waiter)
 
     async def _poll(self) -> None:
         try:
