@@ -15,7 +15,8 @@ from temporalio.common import (
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from harn_temporal.contracts import DispatchOutcome, DispatchRequest
+from harn_temporal.canonical import encode
+from harn_temporal.contracts import INLINE_EVENT_LIMIT, DispatchOutcome, DispatchRequest
 from harn_temporal.errors import DispatchRefusedError, TemporalUnavailableError
 from harn_temporal.eventlog.inbox import StoredOutcome
 from harn_temporal.eventlog.log import EventLog
@@ -81,25 +82,25 @@ async def start_dispatch(
     stored = await log.query(lambda reader: reader.inbox.outcome(workflow_id))
     if stored is not None:
         return AlreadyEnded(workflow_id, stored)
+    request = _within_limits(request)
     try:
         return await _start(client, request, workflow_id, eager=eager)
-    except RPCError as error:
-        place = client.service_client.config.target_host
-        if error.status != RPCStatusCode.INVALID_ARGUMENT:
-            raise TemporalUnavailableError(
-                f"the Temporal service at {place} does not take {workflow_id}: {error.message}"
-            ) from error
+    except DispatchRefusedError as error:
         if not request.search_attributes:
-            raise DispatchRefusedError(
-                f"the Temporal service at {place} refuses {workflow_id}: {error.message}"
-            ) from error
-        logger.warning(
-            "the Temporal service refuses a dispatch with search attributes (%s); "
-            "it is started without them",
-            error.message,
-        )
+            raise
+        reason = error
+    # A namespace may have lost the attributes, or never have had them: they are not essential.
     plain = request.model_copy(update={"search_attributes": False})
-    return await start_dispatch(client, log, plain, replay=replay, eager=eager)
+    started = await _start(client, plain, workflow_id, eager=eager)
+    logger.warning("%s is started without search attributes: %s", workflow_id, reason)
+    return started
+
+
+def _within_limits(request: DispatchRequest) -> DispatchRequest:
+    """A large event stays in the log: Temporal refuses inputs above 2 MiB."""
+    if request.event is None or len(encode(request.event.to_json())) <= INLINE_EVENT_LIMIT:
+        return request
+    return request.model_copy(update={"event": None})
 
 
 async def _start(
@@ -120,6 +121,15 @@ async def _start(
         )
     except WorkflowAlreadyStartedError:
         return AlreadyStarted(client.get_workflow_handle_for(DispatchWorkflow.run, workflow_id))
+    except RPCError as error:
+        place = client.service_client.config.target_host
+        if error.status == RPCStatusCode.INVALID_ARGUMENT:
+            raise DispatchRefusedError(
+                f"the Temporal service at {place} refuses {workflow_id}: {error.message}"
+            ) from error
+        raise TemporalUnavailableError(
+            f"the Temporal service at {place} does not take {workflow_id}: {error.message}"
+        ) from error
     return Started(handle)
 
 

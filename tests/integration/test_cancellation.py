@@ -1,0 +1,103 @@
+"""Cancelling a dispatch: wherever it is, it ends at once and in its records."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from harn_temporal import headers
+from harn_temporal.temporal.starter import start_dispatch
+from harn_temporal.worker import WorkerOptions, running_worker
+
+LIB = """
+import asyncio
+import pathlib
+import time
+
+def marker(event, name):
+    pathlib.Path(event.raw["folder"], name).touch()
+
+def fails(event):
+    raise ValueError("once")
+
+async def runs_async(event):
+    marker(event, "begun")
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        marker(event, "told")
+        raise
+
+def runs_def(event, context):
+    marker(event, "begun")
+    while not context.cancelled:
+        time.sleep(0.005)
+    marker(event, "told")
+"""
+
+BOUND_S = 5.0
+
+
+async def test_in_a_retry_wait(temporal_client, make_package, harness):
+    package = make_package(LIB, harness.trigger("fails", 'retry = { backoff = "svix" }'))
+    request = await package.request()
+    log = package.log
+    async with running_worker(temporal_client, log, package.manifest, WorkerOptions(pump=False)):
+        started = await start_dispatch(temporal_client, log, request)
+
+        async def waits():
+            return (await harness.state(started.handle)).phase == "retry_wait"
+
+        await harness.until(waits)
+        await started.handle.cancel()
+        async with asyncio.timeout(BOUND_S):
+            outcome = await started.handle.result()
+    assert (outcome.status, outcome.attempt_count, outcome.error) == ("cancelled", 1, "cancelled")
+    outbox = await log.read("trigger.outbox")
+    assert [r.kind for r in outbox] == ["dispatch_started", "dispatch_failed", "dispatch_failed"]
+    assert [r.headers.get(headers.OUTCOME) for r in outbox] == [None, None, "cancelled"]
+    attempts = await log.read("trigger.attempts")
+    assert [r.kind for r in attempts] == ["attempt_recorded", "retry_scheduled"]
+
+
+@pytest.mark.parametrize("handler", ["runs_async", "runs_def"])
+async def test_in_a_running_handler(temporal_client, make_package, harness, tmp_path, handler):
+    package = make_package(LIB, harness.trigger(handler))
+    request = await package.request({"folder": str(tmp_path)})
+    log = package.log
+    async with running_worker(temporal_client, log, package.manifest, WorkerOptions(pump=False)):
+        started = await start_dispatch(temporal_client, log, request)
+
+        async def begun():
+            return (tmp_path / "begun").exists()
+
+        await harness.until(begun)
+        await started.handle.cancel()
+        async with asyncio.timeout(BOUND_S):
+            outcome = await started.handle.result()
+    assert (tmp_path / "told").exists()
+    assert (outcome.status, outcome.attempt_count) == ("cancelled", 1)
+    outbox = await log.read("trigger.outbox")
+    assert [r.kind for r in outbox] == ["dispatch_started", "dispatch_failed"]
+    assert outbox[1].headers[headers.OUTCOME] == "cancelled"
+    [attempt] = await log.read("trigger.attempts")
+    assert attempt.payload["outcome"] == "cancelled"
+    assert await log.read("trigger.dlq") == []
+    events = (await started.handle.fetch_history()).events
+    assert sum(e.HasField("activity_task_scheduled_event_attributes") for e in events) == 1
+
+
+async def test_before_any_worker_came(temporal_client, make_package, harness):
+    package = make_package(LIB, harness.trigger("fails"))
+    request = await package.request()
+    log = package.log
+    started = await start_dispatch(temporal_client, log, request)
+    await started.handle.cancel()
+    async with running_worker(temporal_client, log, package.manifest, WorkerOptions(pump=False)):
+        async with asyncio.timeout(BOUND_S):
+            outcome = await started.handle.result()
+    assert (outcome.status, outcome.attempt_count) == ("cancelled", 0)
+    [record] = await log.read("trigger.outbox")
+    assert (record.kind, record.headers[headers.OUTCOME]) == ("dispatch_failed", "cancelled")
+    assert await log.read("trigger.attempts") == []
