@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -43,6 +43,9 @@ logger = logging.getLogger("harn_temporal.worker")
 
 DEFAULT_MAX_CONCURRENT = 16
 DEFAULT_GRACE = timedelta(seconds=10)
+
+SHUTDOWN_MARGIN = timedelta(seconds=20)
+"""Beyond its grace a shutdown may take so long for records and for telling Temporal."""
 
 MAX_HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """Without it a cancellation takes 20 s to reach a handler."""
@@ -133,9 +136,22 @@ async def running_worker(
     try:
         yield RunningWorker(bindings, search_attributes, tasks)
     finally:
-        await asyncio.gather(*(worker.shutdown() for worker in workers))
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _shut_down(workers, tasks, options.grace + SHUTDOWN_MARGIN)
         executor.shutdown(wait=False, cancel_futures=True)
+
+
+async def _shut_down(
+    workers: Sequence[Worker], tasks: Sequence[asyncio.Task[None]], bound: timedelta
+) -> None:
+    """A worker has shut down when its `run` has ended; `shutdown` may wait for one that failed."""
+    asked = [asyncio.ensure_future(worker.shutdown()) for worker in workers]
+    ended, late = await asyncio.wait(tasks, timeout=bound.total_seconds())
+    for task in asked:
+        task.cancel()
+    for task in late:
+        task.cancel()
+        logger.error("worker_left_behind", extra={"bound_s": bound.total_seconds()})
+    await asyncio.gather(*asked, *ended, return_exceptions=True)
 
 
 def _handler_worker(
