@@ -40,7 +40,7 @@ class CelExpression:
     def __init__(self, source: str, program: Any, paths: Sequence[Path]) -> None:
         self.source = source
         self._program = program
-        whole = ("event",) in paths or "event" in cel_bound_names(source)
+        whole = ("event",) in paths
         self._paths = None if whole else [path[1:] for path in paths if path[0] == "event"]
         self.headers = headers_named(paths)
 

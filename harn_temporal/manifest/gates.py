@@ -96,9 +96,9 @@ def check_together(table: Table, named: frozenset[str]) -> None:
         table.problem("priority", "orders who waits for `concurrency`, which is missing here")
 
 
-def refuse(table: Table, gates: Mapping[str, Gate]) -> None:
-    """Report each gate as not supported, at the key that gave it."""
-    for name in gates:
+def refuse(table: Table, named: frozenset[str]) -> None:
+    """Report each gate as not supported, at the key that asks for it, valid or not."""
+    for name in sorted(named):
         refused = "this gate is not supported by this version; remove it"
         budget = None if name in table.values else table.table("budget")
         if budget is None:

@@ -133,7 +133,7 @@ class TriggerReader:
         """What no key shows by itself. `own` is what stands in this table, `merged` what holds."""
         if own.gates_named:
             check_together(table, merged.gates_named)
-            refuse(table, own.gates)
+            refuse(table, own.gates_named)
         if own.handler is not None:
             refuse_remote(table, own.handler)
         handler = merged.handler

@@ -215,6 +215,18 @@ def redacted(source: str, header: str) -> str:
             ],
         ),
         (
+            'concurrency = { max = 1 }\npriority = { key = "event.id", order = ["a", "b", "a"] }',
+            [
+                "priority.order: holds a text twice; each stands at one place",
+                f"concurrency: {REFUSED}",
+                f"priority: {REFUSED}",
+            ],
+        ),
+        (
+            'debounce = { key = "event.id", period = "1m", max_wait = "1m" }',
+            [f"debounce: {REFUSED}"],
+        ),
+        (
             "sources = []",
             [
                 "sources: found an empty array; allowed: an array of one table or more",
@@ -327,6 +339,72 @@ def test_a_function_that_is_no_handler(of_trigger, key, function, expected):
 def test_a_function_of_an_entry_with_another_mistake_is_looked_at_too(of_trigger):
     found = of_trigger('handler = "nope"', handler=False, match=False)
     assert [problem.partition(":")[0] for problem in found] == ["match", "handler"]
+
+
+def test_a_source_is_checked_together_with_what_it_inherits(problems):
+    found = problems(
+        """
+        [[triggers]]
+        id = "t"
+        handler = "run"
+        singleton = {}
+
+        [[triggers.sources]]
+        kind = "webhook"
+        provider = "p"
+        match = {}
+        batch = { size = 2, timeout = "1m" }
+        handler = "decide"
+        allow_cleartext = true
+
+        [[triggers.sources]]
+        kind = "webhook"
+        provider = "p"
+        match = {}
+        """
+    )
+    trigger, source = 'harn.toml, [[triggers]] #1 "t"', 'harn.toml, [[triggers]] #1 "t", sources #1'
+    assert found == (
+        f"{trigger}, singleton: {REFUSED}",
+        f"{source}, batch: goes with no other gate; remove it or `singleton`",
+        f"{source}, batch: {REFUSED}",
+        f"{source}, allow_cleartext: is for a2a:// handlers; this one is decide",
+    )
+
+
+def test_a_source_with_a_handler_that_has_no_use_for_cleartext(problems):
+    found = problems(
+        """
+        [[triggers]]
+        id = "t"
+        handler = "a2a://host/"
+        allow_cleartext = true
+        sources = [{ kind = "webhook", provider = "p", match = {}, handler = "run" }]
+        """
+    )
+    assert found == (
+        (
+            'harn.toml, [[triggers]] #1 "t", handler: a2a:// handlers are not supported by this '
+            "version; name a function of this manifest"
+        ),
+        (
+            'harn.toml, [[triggers]] #1 "t", sources #1, allow_cleartext: is for a2a:// handlers; '
+            "this one is run"
+        ),
+    )
+
+
+def test_a_module_that_fails_is_imported_once_and_reported_everywhere(of_trigger, folder):
+    (folder / "lib.py").write_text(
+        "import pathlib\n"
+        "with (pathlib.Path(__file__).parent / 'imports').open('a') as file:\n"
+        "    file.write('x')\n"
+        "raise RuntimeError('out of order')\n"
+    )
+    found = of_trigger('when = "run"')
+    assert [problem.partition(": ")[0] for problem in found] == ["handler", "when"]
+    assert all("out of order" in problem for problem in found)
+    assert (folder / "imports").read_text() == "x"
 
 
 def test_five_mistakes_are_all_reported(problems, folder):
