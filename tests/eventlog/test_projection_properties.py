@@ -121,22 +121,16 @@ def expected(records):
     """Written without the code under test, and not in the way it does it."""
     claimed, outcomes, bindings = {}, {}, {}
     for record in sorted(records, key=lambda record: (record.topic, record.event_id)):
-        payload = record.payload
-        if "inbox" in record.topic and record.kind == "dedupe_claim":
-            if "dedupe_key" in (payload or {}):
-                key = (
-                    record.headers.get(PACKAGE, ""),
-                    payload["binding_id"],
-                    payload["dedupe_key"],
-                )
-                claimed[key] = max(claimed.get(key, 0), payload["expires_at_ms"])
+        fields = record.payload if isinstance(record.payload, dict) else {}
+        if record.kind == "dedupe_claim" and "inbox" in record.topic and "dedupe_key" in fields:
+            key = (record.headers.get(PACKAGE, ""), fields["binding_id"], fields["dedupe_key"])
+            claimed[key] = max(claimed.get(key, 0), fields["expires_at_ms"])
         elif record.topic.endswith("outbox") and record.headers.get(OUTCOME):
             found = (record.headers[OUTCOME], record.topic, record.event_id)
             outcomes.setdefault(record.headers[WORKFLOW_ID], found)
-        elif record.topic == "triggers.lifecycle" and record.kind == "state_transition":
-            if "to_state" in (payload or {}):
-                key = (payload.get("package", ""), payload["id"], payload["version"])
-                bindings[key] = (payload["to_state"], payload["definition_fingerprint"])
+        elif record.topic == "triggers.lifecycle" and "to_state" in fields:
+            key = (fields.get("package", ""), fields["id"], fields["version"])
+            bindings[key] = (fields["to_state"], fields["definition_fingerprint"])
     highest = {
         name: max([version for _, trigger, version in bindings if trigger == name], default=0)
         for name in ("a", "b", "é\x00")
