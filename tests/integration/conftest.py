@@ -37,10 +37,14 @@ class Package:
         return await ingest(self.log, bindings, event, package=self.manifest.package, only=only)
 
     async def request(self, payload: Any = None, **changes: Any) -> DispatchRequest:
-        """The request of a dispatch for the first trigger, its envelope being in the log."""
+        """The request of a dispatch for a trigger, its envelope being in the log.
+
+        The trigger is the first one, or `trigger_id`.
+        """
+        trigger_id = changes.pop("trigger_id", self.manifest.bindings[0].trigger_id)
         event = changes.pop("event", None) or push_event(payload)
         bindings = await register(self.log, self.manifest.package, self.manifest.bindings)
-        binding = bindings[0]
+        binding = next(each for each in bindings if each.trigger_id == trigger_id)
         taken = await ingest(
             self.log,
             bindings,
