@@ -54,7 +54,8 @@ def check_handlers(path: Path) -> Check:
     except ManifestError as problem:
         return error("handlers", str(problem), "correct what is named; docs/handlers.md")
     names = {binding.handler.uri for binding in manifest.bindings}
-    return ok("handlers", f"{len(names)} found and callable")
+    found = f"{len(names)} handler{'s' if len(names) != 1 else ''} found and callable"
+    return ok("handlers", found)
 
 
 def check_state_dir(path: Path) -> Check:

@@ -177,28 +177,17 @@ def rebuild_projections(ctx: typer.Context, *, as_json: JsonOption = False) -> N
 
 
 def _print(record: Record, *, as_json: bool, with_topic: bool) -> None:
-    from harn_temporal.cli.output import line, print_json_line
-    from harn_temporal.cli.record_lines import record_json
-
-    if as_json:
-        print_json_line(record_json(record))
-    else:
-        line(_cut(record, with_topic=with_topic))
-
-
-def _cut(record: Record, *, with_topic: bool) -> str:
-    """The record's line, no longer than a terminal is wide; whole where stdout is a pipe."""
     import shutil
     import sys
 
-    from rich.cells import set_cell_size
+    from harn_temporal.cli.output import line, print_json_line
+    from harn_temporal.cli.record_lines import record_json, record_text
 
-    from harn_temporal.cli.record_lines import record_line
-
-    line = record_line(record, with_topic=with_topic)
-    if not sys.stdout.isatty():
-        return line
-    return set_cell_size(line, shutil.get_terminal_size().columns).rstrip()
+    if as_json:
+        print_json_line(record_json(record))
+        return
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    line(record_text(record, with_topic=with_topic, width=width))
 
 
 def _print_reports(reports: list[ChainReport]) -> None:

@@ -1,14 +1,18 @@
-"""A record of the log as one line: JSON for programs, the essentials for people."""
+"""A record of the log: JSON for programs, the essentials on a line or two for people."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from rich.cells import cell_len, set_cell_size
 
 from harn_temporal.canonical import encode
 from harn_temporal.cli.tables import printable
 from harn_temporal.clock import rfc3339
 from harn_temporal.errors import StoreError
 from harn_temporal.eventlog.log import Record
+
+INDENT = 4
 
 
 def record_json(record: Record) -> dict[str, Any]:
@@ -26,14 +30,35 @@ def record_json(record: Record) -> dict[str, Any]:
         return fields | {"payload": None, "undecodable": record.raw.decode("utf-8", "replace")}
 
 
-def record_line(record: Record, *, with_topic: bool) -> str:
-    """Id, time, kind, whom it is about, and the payload; longer than most terminals are wide."""
-    fields = record_json(record)
+def record_text(record: Record, *, with_topic: bool, width: int | None) -> str:
+    """Id, time, kind, whom it is about, and of the payload what that does not say.
+
+    One line; two, each cut to fit, where it is longer than `width` columns.
+    """
     about = record.headers.get("binding_key") or record.headers.get("trigger_id") or ""
     attempt = record.headers.get("attempt")
     if attempt:
         about += f" attempt {attempt}"
-    payload = fields.get("undecodable") or encode(fields["payload"]).decode()
     where = f"{record.topic} {record.event_id}" if with_topic else str(record.event_id)
-    parts = (where, rfc3339(record.occurred_at_ms), record.kind, about, payload)
-    return printable("  ".join(part for part in parts if part))
+    parts = (where, rfc3339(record.occurred_at_ms), record.kind, about)
+    head = printable("  ".join(part for part in parts if part))
+    payload = printable(_essentials(record))
+    line = f"{head}  {payload}"
+    if width is None or cell_len(line) <= width:
+        return line
+    second = set_cell_size(payload, width - INDENT)
+    return f"{set_cell_size(head, width).rstrip()}\n{' ' * INDENT}{second.rstrip()}"
+
+
+def _essentials(record: Record) -> str:
+    """The payload without what is null, and without what the headers say too."""
+    fields = record_json(record)
+    payload = fields["payload"]
+    if not isinstance(payload, dict):
+        return str(fields.get("undecodable") or encode(payload).decode())
+    kept = {
+        name: value
+        for name, value in payload.items()
+        if value is not None and str(value) != record.headers.get(name)
+    }
+    return encode(kept).decode()

@@ -77,7 +77,7 @@ def _print_bindings(views: list[BindingView]) -> None:
         Column("binding"),
         Column("state"),
         Column("package", rank=5),
-        Column("listens to", rank=3),
+        Column("source", rank=3),
         Column("handler", rank=6),
         Column("dispatches", rank=1, right=True),
         Column("under way", rank=4, right=True),

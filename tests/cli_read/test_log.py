@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from harn_temporal.eventlog.log import Append, EventLog
+from harn_temporal.cli.record_lines import record_text
+from harn_temporal.eventlog.log import Append, EventLog, Record
 from harn_temporal.headers import PROVENANCE_PREV_HASH, PROVENANCE_RECORD_HASH, PROVENANCE_SCHEMA
 
 NOW_MS = 1_767_225_600_000
@@ -86,14 +87,30 @@ def test_reads_more_than_a_page(program: Any) -> None:
     assert ids(program("log", "read", TOPIC, "--json").lines) == list(range(1, 1002))
 
 
+HEADERS = {"binding_key": "triage@v2", "attempt": "3"}
+
+
 def test_people_see_whole_lines_in_a_pipe(program: Any) -> None:
-    headers = {"binding_key": "triage@v2", "attempt": "3"}
-    payload = {"text": "a\x1b[31m" + "b" * 300}
-    program.fill(lambda log: log.append([Append(TOPIC, "note", payload, headers, NOW_MS)]))
-    text = "a\\\\u001b[31m" + "b" * 300
+    """Without what is null or said already, and without control characters."""
+    payload = {"text": "a\x1b" + "b" * 300, "binding_key": "triage@v2", "attempt": 3, "error": None}
+    program.fill(lambda log: log.append([Append(TOPIC, "note", payload, HEADERS, NOW_MS)]))
+    text = r"a\u001b" + "b" * 300
     assert program("log", "read", TOPIC).out == (
         f'1  2026-01-01T00:00:00.000Z  note  triage@v2 attempt 3  {{"text":"{text}"}}\n'
-    ).replace("\\\\", "\\")
+    )
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (63, '7  2026-01-01T00:00:00.000Z  note  triage@v2 attempt 3  {"n":9}'),
+        (62, '7  2026-01-01T00:00:00.000Z  note  triage@v2 attempt 3\n    {"n":9}'),
+        (10, '7  2026-01\n    {"n":9'),
+    ],
+)
+def test_a_record_fits_a_terminal(width: int, expected: str) -> None:
+    record = Record(TOPIC, 7, "note", b'{"n":9}', HEADERS, NOW_MS)
+    assert record_text(record, with_topic=False, width=width) == expected
 
 
 def test_an_unknown_topic_is_refused(program: Any, five: None) -> None:

@@ -106,7 +106,7 @@ def test_an_unknown_trigger_without_a_near_one_lists_all(program: Any, filled: A
 def test_people_see_tables(program: Any, filled: Any) -> None:
     listed = program("trigger", "ls").out.splitlines()
     assert listed[0].split() == [
-        "binding", "state", "package", "listens", "to", "handler",
+        "binding", "state", "package", "source", "handler",
         "dispatches", "under", "way", "dead", "last",
     ]  # fmt: skip
     assert listed[3].split() == [
