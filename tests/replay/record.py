@@ -1,0 +1,232 @@
+"""Records the histories that test_replay.py replays.
+
+    python tests/replay/record.py [NAME …]
+
+runs each scenario (or those named) on a server of its own and writes histories/NAME.json. Record
+a new scenario when a workflow learns something new. Do not record an old one anew to make its
+test pass: it stands for the dispatches that run in the field, and a workflow that no longer
+replays it needs `workflow.patched`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import WorkflowHandle
+from temporalio.testing import WorkflowEnvironment
+
+from harn_temporal.contracts import DispatchRequest, DispatchState, PumpRequest
+from harn_temporal.eventlog import StoreSettings, open_event_log
+from harn_temporal.eventlog.log import EventLog
+from harn_temporal.events import new_event
+from harn_temporal.ingestion import ingest
+from harn_temporal.manifest import Manifest, load_manifest
+from harn_temporal.naming import control_queue, pump_workflow_id, task_queue
+from harn_temporal.registry import register
+from harn_temporal.temporal.converter import data_converter
+from harn_temporal.temporal.server_process import SETTINGS, find_binary
+from harn_temporal.temporal.starter import start_dispatch
+from harn_temporal.worker import WorkerOptions, running_worker
+
+HISTORIES = Path(__file__).with_name("histories")
+
+LIB = """
+import asyncio
+
+def succeeds(event):
+    return {"n": event.raw["n"]}
+
+def fails_twice(event, context):
+    if context.attempt < 3:
+        raise ValueError(f"attempt {context.attempt}")
+    return context.attempt
+
+def fails(event):
+    raise ValueError("always")
+
+async def hangs(event):
+    await asyncio.Event().wait()
+
+def refuses(event):
+    return False
+"""
+
+HANDLERS = ("succeeds", "fails_twice", "fails", "hangs")
+
+MANIFEST = (
+    '[package]\nname = "replay"\n\n[exports]\nhandlers = "lib.py"\n'
+    + "".join(
+        f"""
+[[triggers]]
+id = "{handler}"
+kind = "webhook"
+provider = "github"
+match = {{ events = ["push"] }}
+handler = "handlers::{handler}"
+retry = {{ max = 3, backoff = "linear", delay_ms = 50 }}
+"""
+        for handler in HANDLERS
+    )
+    + """
+[[triggers]]
+id = "waits"
+kind = "webhook"
+provider = "github"
+match = { events = ["push"] }
+handler = "handlers::fails"
+
+[[triggers]]
+id = "skipped"
+kind = "webhook"
+provider = "github"
+match = { events = ["push"] }
+when = "handlers::refuses"
+handler = "handlers::succeeds"
+"""
+)
+
+
+@dataclass
+class Scene:
+    environment: WorkflowEnvironment
+    log: EventLog
+    manifest: Manifest
+
+    async def start(self, trigger_id: str) -> WorkflowHandle[Any, Any]:
+        bindings = await register(self.log, "replay", self.manifest.bindings)
+        event = new_event(provider="github", kind="push", payload={"n": 1})
+        [taken] = await ingest(self.log, bindings, event, package="replay", only=trigger_id)
+        assert taken.address is not None
+        request = DispatchRequest(
+            store_id=self.log.store_id,
+            binding=next(each for each in bindings if each.trigger_id == trigger_id),
+            event_id=event.id,
+            trace_id=event.trace_id,
+            address=taken.address,
+            event=event,
+        )
+        await start_dispatch(self.environment.client, self.log, request)
+        return self.environment.client.get_workflow_handle(taken.workflow_id)
+
+    async def phase(self, handle: WorkflowHandle[Any, Any], phase: str) -> None:
+        """Wait until the dispatch is in this phase, and an attempt that runs has begun."""
+        async with asyncio.timeout(20):
+            while True:
+                state: DispatchState = await handle.query("state", result_type=DispatchState)
+                begun = await self.log.read("trigger.outbox")
+                if state.phase == phase and begun:
+                    return
+                await asyncio.sleep(0.05)
+
+
+async def ended(scene: Scene, trigger_id: str) -> WorkflowHandle[Any, Any]:
+    handle = await scene.start(trigger_id)
+    await handle.result()
+    return handle
+
+
+async def cancelled(scene: Scene, trigger_id: str, phase: str) -> WorkflowHandle[Any, Any]:
+    handle = await scene.start(trigger_id)
+    await scene.phase(handle, phase)
+    await handle.cancel()
+    await handle.result()
+    return handle
+
+
+async def pump_continued(scene: Scene) -> WorkflowHandle[Any, Any]:
+    """A run of the pump whose lifetime is over. The worker's own pump makes way for it."""
+    client, store_id = scene.environment.client, scene.log.store_id
+    workflow_id = pump_workflow_id(store_id, "replay")
+    await client.get_workflow_handle(workflow_id).terminate()
+    started = await client.start_workflow(
+        "PumpWorkflow",
+        PumpRequest(
+            store_id=store_id,
+            package="replay",
+            control_queue=control_queue(store_id, "replay"),
+            lifetime_ms=50,
+        ),
+        id=workflow_id,
+        task_queue=task_queue(store_id, "replay"),
+    )
+    first_run = client.get_workflow_handle(workflow_id, run_id=started.first_execution_run_id)
+    async with asyncio.timeout(20):
+        while (await first_run.describe()).close_time is None:  # noqa: ASYNC110 - it ends there
+            await asyncio.sleep(0.05)
+    return first_run
+
+
+SCENARIOS: dict[str, Callable[[Scene], Awaitable[WorkflowHandle[Any, Any]]]] = {
+    "dispatch_success": lambda scene: ended(scene, "succeeds"),
+    "dispatch_retries": lambda scene: ended(scene, "fails_twice"),
+    "dispatch_dlq": lambda scene: ended(scene, "fails"),
+    "dispatch_skipped": lambda scene: ended(scene, "skipped"),
+    "dispatch_cancelled_waiting": lambda scene: cancelled(scene, "waits", "retry_wait"),
+    "dispatch_cancelled_running": lambda scene: cancelled(scene, "hangs", "attempt"),
+    "pump_continued": pump_continued,
+}
+
+
+async def record(name: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        manifest = written_manifest(Path(folder))
+        log = await open_event_log(StoreSettings("memory"))
+        environment = await WorkflowEnvironment.start_local(
+            data_converter=data_converter,
+            dev_server_existing_path=str(find_binary()),
+            dev_server_extra_args=[part for setting in SETTINGS for part in setting],
+        )
+        async with environment:
+            scene = Scene(environment, log, manifest)
+            options = WorkerOptions(pump=name.startswith("pump"))
+            async with running_worker(environment.client, log, manifest, options):
+                handle = await SCENARIOS[name](scene)
+            history = await handle.fetch_history()
+        await log.close()
+    write(name, history.to_json_dict())
+
+
+def written_manifest(folder: Path) -> Manifest:
+    (folder / "lib.py").write_text(LIB)
+    path = folder / "harn.toml"
+    path.write_text(MANIFEST)
+    return load_manifest(path)
+
+
+def write(name: str, history: dict[str, Any]) -> None:
+    file = HISTORIES / f"{name}.json"
+    file.write_text(json.dumps(impersonal(history), indent=1, sort_keys=True) + "\n")
+    sys.stdout.write(f"{file.name}: {len(history['events'])} events\n")
+
+
+def impersonal(value: Any) -> Any:
+    """Without the names of hosts and files of whoever recorded it; replay needs none of them."""
+    if isinstance(value, list):
+        return [impersonal(each) for each in value]
+    if isinstance(value, dict):
+        return {
+            key: "recorder" if key == "identity" else impersonal(each)
+            for key, each in value.items()
+            if key != "stackTrace"
+        }
+    return value
+
+
+async def main(names: list[str]) -> None:
+    HISTORIES.mkdir(exist_ok=True)
+    for name in names or SCENARIOS:
+        await record(name)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))
+    sys.stdout.flush()
+    os._exit(0)

@@ -1,0 +1,67 @@
+"""Workflows that run in the field go on under today's code."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from temporalio import workflow
+from temporalio.client import WorkflowHistory
+from temporalio.worker import Replayer
+from temporalio.workflow import NondeterminismError
+
+from harn_temporal.contracts import DispatchOutcome, DispatchRequest, DispatchState
+from harn_temporal.temporal.converter import data_converter
+from harn_temporal.worker import workflow_runner
+from harn_temporal.workflows.dispatch import DispatchWorkflow
+from harn_temporal.workflows.dispatch_steps import Dispatch
+from harn_temporal.workflows.pump import PumpWorkflow
+
+HISTORIES = sorted(Path(__file__).with_name("histories").glob("*.json"))
+
+
+def history(name: str) -> WorkflowHistory:
+    path = Path(__file__).with_name("histories") / f"{name}.json"
+    return WorkflowHistory.from_json(f"recorded/{name}", path.read_text())
+
+
+def replayer(*workflows: type) -> Replayer:
+    return Replayer(
+        workflows=workflows, workflow_runner=workflow_runner(), data_converter=data_converter
+    )
+
+
+@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
+async def test_a_recorded_history_replays(path):
+    recorded = WorkflowHistory.from_json(f"recorded/{path.stem}", path.read_text())
+    await replayer(DispatchWorkflow, PumpWorkflow).replay_workflow(recorded)
+
+
+def test_every_workflow_has_a_history():
+    assert {path.stem.split("_")[0] for path in HISTORIES} == {"dispatch", "pump"}
+    assert {"dispatch_success", "dispatch_retries"} <= {path.stem for path in HISTORIES}
+    assert any(path.stem.startswith("dispatch_cancelled") for path in HISTORIES)
+
+
+@workflow.defn(name="DispatchWorkflow", sandboxed=False)
+class HastyDispatch:
+    """As the real one, but for a pause that no recorded dispatch has made."""
+
+    @workflow.init
+    def __init__(self, request: DispatchRequest) -> None:
+        self._dispatch = Dispatch(request, dispatch_id=workflow.info().workflow_id)
+
+    @workflow.run
+    async def run(self, request: DispatchRequest) -> DispatchOutcome:
+        await workflow.sleep(timedelta(seconds=1))
+        return await self._dispatch.run()
+
+    @workflow.query
+    def state(self) -> DispatchState:
+        return self._dispatch.state
+
+
+async def test_a_changed_workflow_does_not_replay():
+    with pytest.raises(NondeterminismError):
+        await replayer(HastyDispatch).replay_workflow(history("dispatch_success"))
