@@ -9,7 +9,7 @@ from harn_temporal.eventlog import topics
 from harn_temporal.eventlog.fields import Malformed, integer, mapping, text
 from harn_temporal.eventlog.records import Record
 from harn_temporal.eventlog.statements import Statements
-from harn_temporal.headers import OUTCOME, PACKAGE, WORKFLOW_ID
+from harn_temporal.headers import OUTCOME, PACKAGE, TENANT_ID, WORKFLOW_ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,17 @@ class InboxTables:
         self._statements = statements
         self._now_ms = now_ms
 
-    def claim_expiry(self, package: str, binding_id: str, dedupe_key: str) -> int | None:
-        """When the live claim on a dedupe key expires; None where there is none or it is over."""
+    def claim_expiry(
+        self, package: str, binding_id: str, dedupe_key: str, tenant_id: str | None = None
+    ) -> int | None:
+        """When the live claim on a dedupe key expires; None where there is none or it is over.
+
+        Tenants do not see each other's keys.
+        """
         rows = self._statements.rows(
             "inbox.claim_expiry",
             package=clean_text(package),
+            tenant_id=tenant_id or "",
             binding_id=clean_text(binding_id),
             dedupe_key=clean_text(dedupe_key),
         )
@@ -46,7 +52,7 @@ class InboxTables:
 
 class InboxProjection:
     name = "inbox"
-    version = 1
+    version = 2
 
     def folds(self, topic: str) -> bool:
         claims = topic in (topics.INBOX_CLAIMS, topics.INBOX_LEGACY)
@@ -64,6 +70,7 @@ def _fold_claim(statements: Statements, record: Record) -> None:
     statements.run(
         "inbox.claim",
         package=clean_text(record.headers.get(PACKAGE, "")),
+        tenant_id=clean_text(record.headers.get(TENANT_ID, "")),
         binding_id=text(payload, "binding_id"),
         dedupe_key=text(payload, "dedupe_key"),
         expires_at_ms=integer(payload, "expires_at_ms"),

@@ -37,6 +37,7 @@ class Store(EventLog):
         self._sessions: list[Session] = []
         self._tails: Tails = {}
         self._closed = False
+        self._watch = Watch(self._position)
 
     async def start(self) -> None:
         """Open the store, make it where there is none, and see that its projections are ours."""
@@ -45,7 +46,7 @@ class Store(EventLog):
             self._read_thread = ThreadPoolExecutor(1, thread_name_prefix="eventlog-read")
             self._threads.append(self._read_thread)
             self._reader = await self._in_reader(self._open_session)
-        self._watch = Watch(self._position, await self._position())
+        await self._watch.start()
         if not await self._in_writer(self._projections_are_ours):
             await self._rebuild(unless_done=True)
 
@@ -84,8 +85,7 @@ class Store(EventLog):
         if self._closed:
             return
         self._closed = True
-        if hasattr(self, "_watch"):
-            await self._watch.close()
+        await self._watch.close()
         await asyncio.to_thread(self._close)
 
     async def _rebuild(self, *, unless_done: bool) -> None:

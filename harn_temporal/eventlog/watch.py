@@ -16,14 +16,17 @@ class Watch:
     `position` is asked for in the store's thread and grows with every append by anyone.
     """
 
-    def __init__(self, position: Callable[[], Awaitable[int]], known: int) -> None:
+    def __init__(self, position: Callable[[], Awaitable[int]]) -> None:
         self._position = position
-        self._known = known
+        self._known = 0
         self._loop = asyncio.get_running_loop()
         self._mark = 1
         self._waiters: set[asyncio.Future[None]] = set()
         self._poller: asyncio.Task[None] | None = None
         self._closed = False
+
+    async def start(self) -> None:
+        self._known = await self._position()
 
     def appended(self, position: int) -> None:
         """Called from any thread after a commit of our own."""

@@ -233,6 +233,25 @@ async def test_a_transaction_that_raises_leaves_nothing(log):
     assert (await verify_topic(log, "notes")).fault is None
 
 
+async def test_what_was_rolled_back_is_no_link_of_the_chain(log, lab):
+    await log.append([note("one")])
+
+    def work(transaction):
+        transaction.append([note("lost")])
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await log.transact(work)
+    await lab.foreign("notes", "noted", {"text": "theirs"})
+    await log.append([note("three")])
+    assert (await verify_topic(log, "notes")).fault is None
+
+
+async def test_our_own_records_are_not_folded_a_second_time(log):
+    await log.append([ended("w")])
+    assert await log._in_writer(log._writer.behind) is False
+
+
 async def test_a_transaction_sees_what_it_did(log, lab):
     def work(transaction):
         before = transaction.head("notes"), transaction.inbox.outcome("w")
@@ -383,6 +402,17 @@ async def test_a_wait_ends_with_its_time(log):
     assert await log.changed(mark, 0) == mark
     assert await log.changed(mark, 0.001) == mark
     assert await log.changed(mark + 5, 0.001) == mark
+
+
+async def test_a_waiter_sleeps_on_until_its_mark_is_passed(log):
+    mark = await settled_mark(log)
+    waiter = asyncio.create_task(log.changed(mark + 1, BOUND))
+    assert await log.changed(mark, 0) == mark
+    await log.append([note()])
+    assert await log.changed(mark, BOUND) == mark + 1
+    assert not waiter.done()
+    await log.append([note()])
+    assert await waiter == mark + 2
 
 
 async def settled_mark(log) -> int:

@@ -1,10 +1,12 @@
 -- name: inbox.create
+-- `tenant_id` is empty where the event has none.
 CREATE TABLE @inbox_claims (
   package TEXT NOT NULL,
+  tenant_id TEXT NOT NULL,
   binding_id TEXT NOT NULL,
   dedupe_key TEXT NOT NULL,
   expires_at_ms INTEGER NOT NULL,
-  PRIMARY KEY (package, binding_id, dedupe_key)
+  PRIMARY KEY (package, tenant_id, binding_id, dedupe_key)
 );
 
 CREATE TABLE @inbox_outcomes (
@@ -15,14 +17,15 @@ CREATE TABLE @inbox_outcomes (
 );
 
 -- name: inbox.claim
-INSERT INTO @inbox_claims (package, binding_id, dedupe_key, expires_at_ms)
-VALUES (:package, :binding_id, :dedupe_key, :expires_at_ms)
-ON CONFLICT (package, binding_id, dedupe_key) DO UPDATE SET
+INSERT INTO @inbox_claims (package, tenant_id, binding_id, dedupe_key, expires_at_ms)
+VALUES (:package, :tenant_id, :binding_id, :dedupe_key, :expires_at_ms)
+ON CONFLICT (package, tenant_id, binding_id, dedupe_key) DO UPDATE SET
   expires_at_ms = max(expires_at_ms, excluded.expires_at_ms)
 
 -- name: inbox.claim_expiry
 SELECT expires_at_ms FROM @inbox_claims
-WHERE package = :package AND binding_id = :binding_id AND dedupe_key = :dedupe_key
+WHERE package = :package AND tenant_id = :tenant_id
+  AND binding_id = :binding_id AND dedupe_key = :dedupe_key
 
 -- name: inbox.end
 INSERT INTO @inbox_outcomes (workflow_id, status, topic, event_id)
