@@ -6,6 +6,9 @@ ACCEPTED_AT_MS = "harn_trigger_accepted_at_ms"
 QUEUE_APPENDED_AT_MS = "harn_trigger_queue_appended_at_ms"
 TRACEPARENT = "traceparent"
 
+TENANT_ID = "tenant_id"
+"""Harn's, on the records of a dispatch; ours too on dedupe claims, so that tenants have their own."""
+
 PACKAGE = "harn_temporal.package"
 """On envelopes and dedupe claims: the package whose pump dispatches them."""
 

@@ -208,7 +208,10 @@ async def _claim_and_append(
 
     def work(tx: Transaction) -> EventAddress | None:
         held = tx.inbox.claim_expiry(
-            delivery.package, candidate.binding.trigger_id, candidate.dedupe_key
+            delivery.package,
+            candidate.binding.trigger_id,
+            candidate.dedupe_key,
+            delivery.event.tenant_id,
         )
         if held is not None:
             return None
@@ -231,7 +234,7 @@ def _records(delivery: _Delivery, candidate: _Candidate, *, now_ms: int) -> list
                 "dedupe_key": candidate.dedupe_key,
                 "expires_at_ms": now_ms + binding.retry.retention_days * _DAY_MS,
             },
-            headers={headers.PACKAGE: delivery.package},
+            headers=_claim_headers(delivery),
             occurred_at_ms=now_ms,
         ),
         Append(
@@ -258,6 +261,12 @@ def _records(delivery: _Delivery, candidate: _Candidate, *, now_ms: int) -> list
             occurred_at_ms=now_ms,
         ),
     ]
+
+
+def _claim_headers(delivery: _Delivery) -> dict[str, str]:
+    tenant_id = delivery.event.tenant_id
+    tenant = {} if tenant_id is None else {headers.TENANT_ID: tenant_id}
+    return {headers.PACKAGE: delivery.package, **tenant}
 
 
 def _event_headers(binding: Binding, event: TriggerEvent) -> dict[str, str]:

@@ -84,7 +84,7 @@ async def test_an_accepted_event_leaves_claim_envelope_and_the_record_for_replay
     assert ours(replayable) == base
 
 
-async def test_a_tenant_has_envelopes_of_its_own_and_shares_the_claims(
+async def test_a_tenant_has_envelopes_and_dedupe_keys_of_its_own(
     log, make_binding, make_event
 ) -> None:
     event = make_event(tenant_id="acme")
@@ -94,6 +94,17 @@ async def test_a_tenant_has_envelopes_of_its_own_and_shares_the_claims(
     assert await counts(log) == {INBOX_CLAIMS: 1, topic: 1, TRIGGERS_EVENTS: 1}
     (envelope,) = await log.read(topic)
     assert envelope.headers["tenant_id"] == "acme"
+
+    async def again(tenant_id: str | None) -> str:
+        event = make_event(tenant_id=tenant_id)
+        return (await ingest(log, [make_binding()], event, package="triage"))[0].status
+
+    assert [await again("acme"), await again("globex"), await again(None), await again(None)] == [
+        "duplicate",
+        "accepted",
+        "accepted",
+        "duplicate",
+    ]
 
 
 async def test_a_duplicate_appends_nothing_until_its_claim_is_over(
