@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -35,6 +36,9 @@ from harn_temporal.temporal.converter import data_converter
 from harn_temporal.temporal.server_process import SETTINGS, find_binary
 from harn_temporal.temporal.starter import start_dispatch
 from harn_temporal.worker import WorkerOptions, running_worker
+
+PROCESS = re.compile(r"\d+@[\w.-]+")
+"""How the SDK names a process: its id and its host."""
 
 HISTORIES = Path(__file__).with_name("histories")
 
@@ -212,11 +216,9 @@ def impersonal(value: Any) -> Any:
     if isinstance(value, list):
         return [impersonal(each) for each in value]
     if isinstance(value, dict):
-        return {
-            key: "recorder" if key == "identity" else impersonal(each)
-            for key, each in value.items()
-            if key != "stackTrace"
-        }
+        return {key: impersonal(each) for key, each in value.items() if key != "stackTrace"}
+    if isinstance(value, str) and PROCESS.fullmatch(value):
+        return "recorder"
     return value
 
 
