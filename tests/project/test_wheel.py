@@ -38,10 +38,16 @@ def version(root: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, root)
-    (path,) = folder.iterdir()
+def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the source distribution, and the wheel that was built from it."""
+    folder = tmp_path_factory.mktemp("built")
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, root)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> Path:
+    (path,) = built.glob("*.whl")
     return path
 
 
@@ -105,17 +111,24 @@ def test_sql_arrives(installed: Path) -> None:
 
 def test_program_runs_from_the_wheel(runnable: Path, version: str) -> None:
     where = run(
-        runnable / "bin/python", "-c", "import harn_temporal; print(harn_temporal.__file__)"
+        runnable / "bin/python", "-P", "-c", "import harn_temporal; print(harn_temporal.__file__)"
     )
     assert Path(where.strip()).is_relative_to(runnable)
     assert "Usage: harn-temporal" in run(runnable / "bin/harn-temporal", "--help")
     assert version in run(runnable / "bin/harn-temporal", "--version")
 
 
-def test_source_distribution_has_no_links(root: Path, tmp_path: Path, version: str) -> None:
-    run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", tmp_path, root)
-    with tarfile.open(tmp_path / f"harn_temporal-{version}.tar.gz") as archive:
+def test_source_distribution_has_no_links(root: Path, built: Path, version: str) -> None:
+    with tarfile.open(built / f"harn_temporal-{version}.tar.gz") as archive:
         members = archive.getmembers()
     assert [member.name for member in members if not member.isfile()] == []
     names = {member.name.partition("/")[2] for member in members}
     assert package_files(root) <= names
+    assert {"README.md", "LICENSE", "Makefile", "constraints.txt", "docs/cli.md"} <= names
+
+
+def test_wheel_of_the_tree_is_the_same(root: Path, wheel: Path, tmp_path: Path) -> None:
+    """`pip install .` builds it so, without a source distribution in between."""
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, root)
+    with zipfile.ZipFile(wheel) as first, zipfile.ZipFile(tmp_path / wheel.name) as second:
+        assert sorted(first.namelist()) == sorted(second.namelist())
