@@ -23,7 +23,7 @@ from harn_temporal.eventlog import StoreSettings, open_event_log
 from harn_temporal.eventlog.log import Append, EventLog, Transaction
 
 PAYLOAD = {
-    "event_id": "trigger_evt_01931b5e-0000-7000-8000-000000000000",
+    "event_id": "trigger_evt_01931b5c-4d1a-7c31-9a52-7d20c41f86b3",
     "attempt": 1,
     "trigger_id": "triage",
     "binding_key": "triage@v1",
@@ -33,8 +33,8 @@ PAYLOAD = {
     "result": {"labels": ["bug", "needs-triage"], "score": 0.75},
 }
 HEADERS = {
-    "event_id": "trigger_evt_01931b5e-0000-7000-8000-000000000000",
-    "trace_id": "trace_01931b5e-0000-7000-8000-000000000000",
+    "event_id": "trigger_evt_01931b5c-4d1a-7c31-9a52-7d20c41f86b3",
+    "trace_id": "trace_01931b5c-4d1a-7c31-9a52-7d20c41f86b3",
     "provider": "github",
     "kind": "issues.opened",
     "trigger_id": "triage",

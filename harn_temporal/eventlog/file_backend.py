@@ -56,7 +56,8 @@ class FileSession(SqliteSession):
 
     def insert(self, records: Sequence[Record]) -> None:
         with mapped(self._directory):
-            for topic, group in itertools.groupby(records, key=lambda record: record.topic):
+            by_topic = sorted(records, key=lambda record: record.topic)
+            for topic, group in itertools.groupby(by_topic, key=lambda record: record.topic):
                 self._insert(topic, list(group))
 
     def read(self, topic: str, after: int, limit: int) -> list[Record]:

@@ -127,6 +127,21 @@ async def test_a_long_backlog_is_folded_in_bounded_transactions(sqlite_lab):
     assert max(folded) <= 500
 
 
+async def test_rows_in_the_wrong_order_fold_like_the_log(sqlite_lab):
+    log = await sqlite_lab.open()
+    fields = ("id", "binding_key", "provider", "kind", "handler_kind", "definition_fingerprint")
+    with sqlite_lab.connection() as connection:
+        for event_id, state in ((2, "active"), (1, "registering")):
+            payload = dict.fromkeys(fields, "x") | {"version": 1, "to_state": state}
+            connection.execute(
+                "INSERT INTO events VALUES (?, ?, 'state_transition', ?, '{}', 5)",
+                ("triggers.lifecycle", event_id, json.dumps(payload).encode()),
+            )
+    grown = await log.query(lambda r: r.bindings.get("x", 1).state)
+    await log.rebuild()
+    assert grown == await log.query(lambda r: r.bindings.get("x", 1).state) == "active"
+
+
 async def test_a_row_of_any_type_does_not_stop_us(sqlite_lab):
     log = await sqlite_lab.open()
     with sqlite_lab.connection() as connection:
@@ -374,3 +389,29 @@ def test_what_sqlite_says_is_told_apart_by_code(code, kind, words):
         raise error
     assert type(caught.value) is kind
     assert caught.value.__cause__ is error
+
+
+EXITS = """
+import asyncio, sys
+from pathlib import Path
+from harn_temporal.eventlog import StoreSettings, open_event_log
+from harn_temporal.eventlog.log import Append
+
+async def main(path):
+    log = await open_event_log(StoreSettings("sqlite", Path(path)))
+    await log.append([Append("notes", "noted", {})])
+    asyncio.create_task(log.changed(1000, 1000))
+    await asyncio.sleep(0)
+    return log
+
+kept = asyncio.run(main(sys.argv[1]))
+"""
+
+
+async def test_a_program_that_forgets_to_close_ends_all_the_same(sqlite_lab):
+    command = [sys.executable, "-c", EXITS, str(sqlite_lab.settings.path)]
+    ended = await asyncio.to_thread(
+        subprocess.run, command, timeout=BOUND, check=False, capture_output=True
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert len(await (await sqlite_lab.open()).read("notes")) == 1
