@@ -80,13 +80,17 @@ class Pump:
     async def _round(self, stop: asyncio.Event) -> bool:
         """One chunk of each topic that has something new. False when no topic had."""
         pending = await self._log.query(self._pending)
-        for topic, cursor in pending:
+        for topic, cursor, head in pending:
             if stop.is_set():
                 break
-            await self._admit(topic, await self._log.read(topic, after=cursor, limit=CHUNK))
+            records = await self._log.read(topic, after=cursor, limit=CHUNK)
+            if records:
+                await self._admit(topic, records)
+            else:  # rows that somebody deleted: there is nothing to wait for
+                await self._pass(topic, head)
         return bool(pending)
 
-    def _pending(self, reader: Reader) -> list[tuple[str, int]]:
+    def _pending(self, reader: Reader) -> list[tuple[str, int, int]]:
         heads = [
             head
             for prefix in (INBOX_ENVELOPES, TENANT_PREFIX)
@@ -94,25 +98,26 @@ class Pump:
             if is_of(head.topic, INBOX_ENVELOPES)
         ]
         cursors = [(head, reader.cursor(head.topic, self._consumer_id)) for head in heads]
-        return [(head.topic, cursor) for head, cursor in cursors if cursor < head.last_id]
+        return [
+            (head.topic, cursor, head.last_id) for head, cursor in cursors if cursor < head.last_id
+        ]
 
     async def _admit(self, topic: str, records: Sequence[Record]) -> None:
         """Start what is ours, side by side, and move the cursor past what was admitted."""
-        if not records:
-            return
         results = await asyncio.gather(
             *(self._admit_one(record) for record in records), return_exceptions=True
         )
         failures = [place for place, result in enumerate(results) if result is not None]
         admitted = records[: failures[0]] if failures else records
         if admitted:
-            await self._log.transact(
-                lambda tx: tx.ack(topic, self._consumer_id, admitted[-1].event_id)
-            )
+            await self._pass(topic, admitted[-1].event_id)
         if failures:
             failure = results[failures[0]]
             assert failure is not None
             raise failure
+
+    async def _pass(self, topic: str, event_id: int) -> None:
+        await self._log.transact(lambda tx: tx.ack(topic, self._consumer_id, event_id))
 
     async def _admit_one(self, record: Record) -> None:
         if record.kind != "event_ingested" or record.headers.get(PACKAGE) != self._package:

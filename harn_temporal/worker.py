@@ -77,7 +77,7 @@ class WorkerOptions:
     pump: bool = True
     grace: timedelta = DEFAULT_GRACE
     heartbeat_timeout: timedelta = timedelta(milliseconds=DEFAULT_HEARTBEAT_TIMEOUT_MS)
-    """Of the dispatches that this worker's pump starts."""
+    """Of the dispatches that its pump starts, and of the pump where it is the first to run it."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ async def running_worker(
                 search_attributes=search_attributes,
             )
         )
-        await _ensure_pump(client, log, manifest.package)
+        await _ensure_pump(client, log, manifest.package, options)
     tasks = tuple(asyncio.create_task(worker.run()) for worker in workers)
     try:
         yield RunningWorker(bindings, search_attributes, tasks)
@@ -203,7 +203,7 @@ def _pump_worker(
         package=manifest.package,
         current=current,
         search_attributes=search_attributes,
-        heartbeat_timeout_ms=options.heartbeat_timeout // timedelta(milliseconds=1),
+        heartbeat_timeout_ms=_ms(options.heartbeat_timeout),
     )
     return Worker(
         client,
@@ -216,7 +216,7 @@ def _pump_worker(
     )
 
 
-async def _ensure_pump(client: Client, log: EventLog, package: str) -> None:
+async def _ensure_pump(client: Client, log: EventLog, package: str, options: WorkerOptions) -> None:
     try:
         await client.start_workflow(
             PumpWorkflow.run,
@@ -224,6 +224,7 @@ async def _ensure_pump(client: Client, log: EventLog, package: str) -> None:
                 store_id=log.store_id,
                 package=package,
                 control_queue=control_queue(log.store_id, package),
+                heartbeat_timeout_ms=_ms(options.heartbeat_timeout),
             ),
             id=pump_workflow_id(log.store_id, package),
             task_queue=task_queue(log.store_id, package),
@@ -236,6 +237,10 @@ async def _ensure_pump(client: Client, log: EventLog, package: str) -> None:
             f"the Temporal service at {client.service_client.config.target_host} does not take "
             f"the pump of {package}: {error.message}"
         ) from error
+
+
+def _ms(duration: timedelta) -> int:
+    return duration // timedelta(milliseconds=1)
 
 
 def workflow_runner() -> SandboxedWorkflowRunner:

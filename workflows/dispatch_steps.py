@@ -114,11 +114,9 @@ class Dispatch:
                     )
                 if not _cancel_requested():
                     await self._retry_wait(outcome)
-        except Exception as error:
+        except (asyncio.CancelledError, ActivityError) as error:
             if not is_cancelled_exception(error):
                 raise
-        except asyncio.CancelledError:
-            pass
         return await self._cancel(ended)
 
     async def _predicate(self) -> PredicateVerdict:

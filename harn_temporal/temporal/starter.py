@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
 from temporalio.common import (
@@ -136,7 +137,7 @@ async def _start(
 def _search_attributes(request: DispatchRequest) -> TypedSearchAttributes:
     if not request.search_attributes:
         return TypedSearchAttributes.empty
-    pairs = [
+    pairs: list[SearchAttributePair[Any]] = [
         SearchAttributePair(HARN_TRIGGER, request.binding.trigger_id[:KEYWORD_LIMIT]),
         SearchAttributePair(HARN_BINDING, request.binding.binding_key[:KEYWORD_LIMIT]),
         SearchAttributePair(HARN_EVENT, request.event_id[:KEYWORD_LIMIT]),

@@ -101,3 +101,45 @@ async def test_before_any_worker_came(temporal_client, make_package, harness):
     [record] = await log.read("trigger.outbox")
     assert (record.kind, record.headers[headers.OUTCOME]) == ("dispatch_failed", "cancelled")
     assert await log.read("trigger.attempts") == []
+
+
+@pytest.mark.parametrize("handler", ["runs_async", "runs_def"])
+async def test_a_terminated_workflow_stops_its_handler_and_writes_nothing(
+    temporal_client, make_package, harness, tmp_path, handler
+):
+    package = make_package(LIB, harness.trigger(handler))
+    request = await package.request({"folder": str(tmp_path)})
+    log = package.log
+
+    async def exists(name):
+        return (tmp_path / name).exists()
+
+    async with running_worker(temporal_client, log, package.manifest, WorkerOptions(pump=False)):
+        started = await start_dispatch(temporal_client, log, request)
+        await harness.until(lambda: exists("begun"))
+        await started.handle.terminate()
+        await harness.until(lambda: exists("told"), BOUND_S)
+    assert [r.kind for r in await log.read("trigger.outbox")] == ["dispatch_started"]
+    assert await log.read("trigger.attempts") == []
+
+
+async def test_a_worker_that_leaves_a_waiting_dispatch_writes_nothing(
+    temporal_client, make_package, harness, caplog
+):
+    """Its workflow leaves the worker's cache, which must not look like a cancellation."""
+    package = make_package(LIB, harness.trigger("fails", 'retry = { backoff = "svix" }'))
+    request = await package.request()
+    log = package.log
+    async with running_worker(temporal_client, log, package.manifest, WorkerOptions(pump=False)):
+        started = await start_dispatch(temporal_client, log, request)
+
+        async def waits():
+            return (await harness.state(started.handle)).phase == "retry_wait"
+
+        await harness.until(waits)
+    assert [r.kind for r in await log.read("trigger.outbox")] == [
+        "dispatch_started",
+        "dispatch_failed",
+    ]
+    assert [r.getMessage() for r in caplog.records] == ["attempt_failed"]
+    await started.handle.terminate()

@@ -153,3 +153,26 @@ async def test_sigterm_with_a_running_handler_and_a_pending_retry(
     ]
     waited_ms = of_late[3][2] - of_late[2][2]
     assert RETRY_MS <= waited_ms < RETRY_MS + 2_500
+
+
+async def test_sigkill_of_the_pump(temporal_client, make_package, harness, worker):
+    package = make_package(LIB, harness.trigger("fails_once", harness.FAST))
+    log = package.log
+
+    async def ended(count):
+        async def succeeded():
+            records = await log.read("trigger.outbox")
+            return sum(record.kind == "dispatch_succeeded" for record in records) >= count
+
+        await harness.until(succeeded)
+
+    async with worker(package, pump="pump") as first:
+        await package.ingest(harness.event({"n": 1}))
+        await ended(1)
+        first.kill()
+        await first.wait()
+    await package.ingest(harness.event({"n": 2}))
+    async with worker(package, pump="pump"):
+        await ended(2)
+    kinds = Counter(r.kind for r in await log.read("trigger.outbox"))
+    assert kinds == {"dispatch_started": 4, "dispatch_failed": 2, "dispatch_succeeded": 2}
