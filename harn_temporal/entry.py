@@ -31,8 +31,6 @@ def main() -> NoReturn:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and give its exit code. Messages for people go to stderr."""
-    import typer
-
     from harn_temporal.cli.app import build_app
     from harn_temporal.cli.options import CommonOptions
 
@@ -41,17 +39,24 @@ def run(arguments: Sequence[str]) -> int:
         code = build_app().main(
             list(arguments), prog_name="harn-temporal", obj=options, standalone_mode=False
         )
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        return BROKEN_PIPE
-    except typer.Abort:
-        return INTERRUPTED
-    except typer.TyperException as error:
-        return _refuse(error)
-    except Exception as error:  # noqa: BLE001 - the last resort: no traceback reaches a user
-        return _report(_innermost(error), debug=options.debug)
+    except BaseException as error:  # noqa: BLE001 - the last resort: no traceback reaches a user
+        return _code_of(_innermost(error), debug=options.debug)
     return code if isinstance(code, int) else 0
+
+
+def _code_of(error: BaseException, *, debug: bool) -> int:
+    import typer
+
+    if isinstance(error, SystemExit):  # rich leaves so where the reader of our output is gone
+        gone = isinstance(error.__context__, BrokenPipeError)
+        return BROKEN_PIPE if gone else INTERNAL_ERROR
+    if isinstance(error, BrokenPipeError):
+        return BROKEN_PIPE
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
+        return INTERRUPTED
+    if isinstance(error, typer.TyperException):
+        return _refuse(error)
+    return _report(error, debug=debug)
 
 
 def _refuse(error: object) -> int:
@@ -67,13 +72,14 @@ def _refuse(error: object) -> int:
 
 
 def _report(error: BaseException, *, debug: bool) -> int:
-    if isinstance(error, BrokenPipeError):
-        return BROKEN_PIPE
     if debug:
         _say("".join(traceback.format_exception(error)).rstrip())
     if isinstance(error, HarnTemporalError):
         _say(f"error: {error}")
         return error.exit_code
+    if isinstance(error, OSError) and error.strerror:  # the machine's fault: disk full and the like
+        _say(f"error: {error.strerror}" + (f": {error.filename}" if error.filename else ""))
+        return INTERNAL_ERROR
     _say(f"error: unexpected {type(error).__name__}: {error}")
     if not debug:
         _say("This is a fault of harn-temporal. `--debug` shows where it happened.")

@@ -13,7 +13,7 @@ from temporalio.client import WorkflowFailureError
 from harn_temporal.activities.envelopes import dispatch_request
 from harn_temporal.cli import ingested
 from harn_temporal.cli.dispatch_lines import DispatchLines, outcome_text
-from harn_temporal.cli.output import line, note, print_json
+from harn_temporal.cli.output import line, note, print_json, stdout_for_results_only
 from harn_temporal.cli.stores import event_log
 from harn_temporal.contracts import DEFAULT_HEARTBEAT_TIMEOUT_MS, DispatchOutcome
 from harn_temporal.errors import DispatchFailedError
@@ -50,7 +50,8 @@ def fire_and_wait(
     or filtered has no dispatch; what became of it is printed instead.
     """
     try:
-        found = asyncio.run(_run(options, temporal, manifest, trigger_id, event))
+        with stdout_for_results_only():
+            found = asyncio.run(_run(options, temporal, manifest, trigger_id, event))
     except asyncio.CancelledError as error:  # SIGTERM; a worker takes the dispatch up again
         raise typer.Exit(TERMINATED) from error
     if isinstance(found, Ingested):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -30,3 +33,17 @@ def note(text: str) -> None:
 
 def warn(text: str) -> None:
     note(f"warning: {text}")
+
+
+@contextmanager
+def stdout_for_results_only() -> Iterator[None]:
+    """Inside, whatever handlers and their child processes print goes to stderr."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)

@@ -16,6 +16,7 @@ from harn_temporal.temporal.connect import Connection, TemporalOptions, connect
 from harn_temporal.worker import RunningWorker, WorkerOptions, running_worker
 
 if TYPE_CHECKING:
+    from harn_temporal.bindings import Binding
     from harn_temporal.cli.options import CommonOptions
     from harn_temporal.eventlog.log import EventLog, Record
     from harn_temporal.manifest import Manifest
@@ -90,9 +91,16 @@ def _announce(
                 binding.binding_key,
                 f"{binding.provider} {', '.join(binding.events) or 'every kind'}",
                 binding.handler.uri,
-                f"{binding.retry.schedule.backoff}, {binding.retry.max_attempts} attempts",
+                _retry(binding),
             ]
             for binding in worker.bindings
         ],
     )
     line("Ready. Ctrl-C stops.")
+
+
+def _retry(binding: Binding) -> str:
+    attempts = binding.retry.max_attempts
+    if attempts == 1:
+        return "none"
+    return f"{binding.retry.schedule.backoff}, {attempts} attempts"

@@ -1,0 +1,140 @@
+"""Every way out of the program, and that none of them is an abort of the interpreter."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harn_temporal import entry
+from harn_temporal.cli import app
+from harn_temporal.errors import StoreUnavailableError, TemporalUnavailableError, UsageError
+from harn_temporal.temporal.embedded import embedded_server
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Makes `harn-temporal fire` raise an exception, and runs it."""
+
+    def run(error, *arguments):
+        def fire():
+            raise error
+
+        monkeypatch.setattr(app.importlib, "import_module", lambda _: _Module(fire))
+        return entry.run(["fire", *arguments])
+
+    return run
+
+
+class _Module:
+    def __init__(self, fire):
+        self.fire = fire
+
+
+def test_errors_of_ours_are_a_message_and_their_code(failing, capsys):
+    assert failing(UsageError("no such thing")) == 2
+    assert failing(TemporalUnavailableError("nobody there")) == 3
+    assert failing(StoreUnavailableError("no disk")) == 3
+    assert capsys.readouterr() == (
+        "",
+        "error: no such thing\nerror: nobody there\nerror: no disk\n",
+    )
+
+
+def test_an_error_inside_a_task_group_is_that_error(failing, capsys):
+    assert failing(ExceptionGroup("tasks", [UsageError("no such thing")])) == 2
+    assert capsys.readouterr().err == "error: no such thing\n"
+
+
+def test_an_unexpected_error_is_a_line_and_a_hint(failing, capsys):
+    assert failing(KeyError("x")) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "error: unexpected KeyError: 'x'",
+        "This is a fault of harn-temporal. `--debug` shows where it happened.",
+    ]
+
+
+def test_debug_shows_the_traceback(failing, capsys):
+    assert failing(UsageError("no such thing"), "--debug") == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("Traceback")
+    assert shown.endswith("error: no such thing\n")
+
+
+def test_an_interrupt_is_130(failing, capsys):
+    assert failing(KeyboardInterrupt()) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_reader_that_goes_away_is_no_error_message(failing, capsys):
+    assert failing(BrokenPipeError()) == 141
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["fire", "new-issue", "--json"], ["trigger", "ls"]]
+)
+def test_output_for_a_reader_that_is_gone(program, arguments):
+    assert program("fire", "new-issue").code == 0
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [*program.command, *arguments],
+            cwd=program.folder,
+            env=program.environment,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=30,
+        )
+    finally:
+        os.close(writer)
+
+    assert done.returncode == 141
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+def test_output_onto_a_full_disk_is_an_error(program):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*program.command, "--version"],
+            cwd=program.folder,
+            env=program.environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert done.returncode == 1
+    assert done.stderr == "error: No space left on device\n"
+
+
+@pytest.mark.timeout(300)
+async def test_sixty_commands_in_a_row_end_as_they_should(program):
+    round_of_six = [
+        (["fire", "flaky", "--wait", "--json"], 0),
+        (["fire", "broken", "--wait", "--json"], 1),
+        (["fire", "new-issue", "--wait"], 0),
+        (["fire", "refused", "--wait"], 1),
+        (["fire", "new-issue", "--json"], 0),
+        (["fire", "nobody"], 2),
+    ]
+    async with embedded_server(program.folder / ".harn/orchestrator") as server:
+        for number in range(60):
+            arguments, code = round_of_six[number % 6]
+            ran = await asyncio.to_thread(program, *arguments)
+
+            assert ran.code == code, f"command {number}: {ran.err}"
+            assert "Fatal Python error" not in ran.err
+            if "--json" in arguments:
+                json.loads(ran.out)
+        async with embedded_server(program.folder / ".harn/orchestrator") as still:
+            assert still == server
