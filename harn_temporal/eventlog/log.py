@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from harn_temporal.eventlog.bindings import BindingsTables
+from harn_temporal.eventlog.dispatches import DispatchTables
 from harn_temporal.eventlog.inbox import InboxTables
 from harn_temporal.eventlog.projections import Skipped
 from harn_temporal.eventlog.records import Append, Appended, ConsumerCursor, Record, TopicHead
@@ -42,6 +43,9 @@ class Reader(Protocol):
 
     @property
     def bindings(self) -> BindingsTables: ...
+
+    @property
+    def dispatches(self) -> DispatchTables: ...
 
     def read(self, topic: str, after: int = 0, limit: int = 1000) -> list[Record]:
         """Records strictly after the id `after`, in order."""

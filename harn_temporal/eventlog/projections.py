@@ -9,6 +9,7 @@ from typing import Protocol
 
 from harn_temporal.errors import StoreError
 from harn_temporal.eventlog.bindings import BindingsProjection
+from harn_temporal.eventlog.dispatches import DispatchesProjection
 from harn_temporal.eventlog.fields import Malformed
 from harn_temporal.eventlog.inbox import InboxProjection
 from harn_temporal.eventlog.records import Record
@@ -46,7 +47,11 @@ class Skipped:
     reason: str
 
 
-PROJECTIONS: tuple[Projection, ...] = (InboxProjection(), BindingsProjection())
+PROJECTIONS: tuple[Projection, ...] = (
+    InboxProjection(),
+    BindingsProjection(),
+    DispatchesProjection(),
+)
 
 
 def current_version() -> int:

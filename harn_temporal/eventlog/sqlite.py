@@ -39,10 +39,7 @@ class SqliteSession(SqlRecords):
     def begin(self, *, write: bool) -> None:
         """Raises StoreUnavailableError when others kept the store locked for a minute."""
         with mapped(self._place):
-            if not write:
-                self._connection.execute("BEGIN")
-                return
-            patiently(lambda: self._connection.execute("BEGIN IMMEDIATE"))
+            patiently(self._begin_writing if write else self._begin_reading)
 
     def commit(self) -> None:
         with mapped(self._place):
@@ -87,6 +84,15 @@ class SqliteSession(SqlRecords):
                 self._connection.execute(drop)
         return False
 
+    def _begin_writing(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def _begin_reading(self) -> None:
+        """The first read decides what is seen, and is the one that others may be in the way of."""
+        if not self._connection.in_transaction:
+            self._connection.execute("BEGIN")
+        self._connection.execute(self._text("notes.any")).fetchone()
+
     def _text(self, name: str) -> str:
         text = self._texts.get((name, self.generation))
         if text is None:
@@ -123,7 +129,7 @@ class SqliteBackend:
             connection = connect(str(self._path))
             try:
                 patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"))
-                migrate(connection, self.place, self._dialects)
+                patiently(lambda: migrate(connection, self.place, self._dialects))
                 self.store_id = read_store_id(connection)
             except BaseException:
                 connection.close()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from harn_temporal.canonical import clean, clean_text, encode
 from harn_temporal.errors import NotJsonError, StoreError
 from harn_temporal.eventlog.bindings import BindingsTables
+from harn_temporal.eventlog.dispatches import DispatchTables
 from harn_temporal.eventlog.inbox import InboxTables
 from harn_temporal.eventlog.projections import Skipped, fold
 from harn_temporal.eventlog.provenance import sealed_headers, stored_hash
@@ -25,6 +26,7 @@ class StoreReader:
         self._now_ms = now_ms
         self._inbox = InboxTables(session, now_ms)
         self._bindings = BindingsTables(session)
+        self._dispatches = DispatchTables(session)
 
     @property
     def now_ms(self) -> int:
@@ -37,6 +39,10 @@ class StoreReader:
     @property
     def bindings(self) -> BindingsTables:
         return self._bindings
+
+    @property
+    def dispatches(self) -> DispatchTables:
+        return self._dispatches
 
     def read(self, topic: str, after: int = 0, limit: int = 1000) -> list[Record]:
         return self._session.read(_checked(topic), after, limit)

@@ -1,0 +1,209 @@
+"""Dispatches from their envelope to their end: what the pump counts, finds stranded, and sweeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from harn_temporal.canonical import clean_text
+from harn_temporal.eventlog import topics
+from harn_temporal.eventlog.fields import Malformed, integer, mapping, text
+from harn_temporal.eventlog.records import Record
+from harn_temporal.eventlog.statements import Statements
+from harn_temporal.headers import OUTCOME, PACKAGE, WORKFLOW_ID
+from harn_temporal.naming import dispatch_id_prefix, dispatch_workflow_id
+
+ADMITTED = "pump_admitted"
+COMPLETED = "pump_dispatch_completed"
+PARKED = "dispatch_parked"
+
+FOREVER_MS = 2**62
+
+_STARTED = "dispatch_started"
+_ATTEMPT_ENDS = frozenset({"dispatch_succeeded", "dispatch_failed", "dispatch_waiting"})
+_NOTHING: dict[str, Any] = {
+    "package": "",
+    "envelope_topic": "",
+    "envelope_id": 0,
+    "enveloped_at_ms": 0,
+    "admitted_at_ms": 0,
+    "parked": 0,
+    "begun_topic": "",
+    "begun_id": 0,
+    "started_attempt": 0,
+    "ended_attempt": 0,
+    "outcome": "",
+    "completed": 0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDispatch:
+    """How far a dispatch has come. Numbers are 0 and texts empty where that has not happened.
+
+    The envelope is the newest one of this event and binding; `begun_topic` and `begun_id` say
+    where the last `dispatch_started` lies.
+    """
+
+    workflow_id: str
+    package: str
+    envelope_topic: str
+    envelope_id: int
+    enveloped_at_ms: int
+    admitted_at_ms: int
+    begun_topic: str
+    begun_id: int
+    started_attempt: int
+    ended_attempt: int
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Envelopes that no dispatch was started for; `oldest_ms` is 0 where there are none."""
+
+    count: int
+    oldest_ms: int
+
+
+class DispatchTables:
+    """The dispatches as they stand in a transaction."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+
+    def get(self, workflow_id: str) -> StoredDispatch | None:
+        found = self._rows("dispatches.one", workflow_id=clean_text(workflow_id))
+        return found[0] if found else None
+
+    def outstanding(self, package: str) -> int:
+        """Dispatches that were admitted, are not past their first attempt, and not parked."""
+        rows = self._statements.rows("dispatches.outstanding", package=clean_text(package))
+        return int(rows[0][0])
+
+    def waiting(
+        self, package: str, *, until_ms: int = FOREVER_MS, limit: int = 1000
+    ) -> list[StoredDispatch]:
+        """What has an envelope from `until_ms` or before and nothing more, the oldest first."""
+        return self._rows(
+            "dispatches.waiting", package=clean_text(package), until_ms=until_ms, limit=limit
+        )
+
+    def count_waiting(self, package: str, *, until_ms: int = FOREVER_MS) -> Waiting:
+        rows = self._statements.rows(
+            "dispatches.count_waiting", package=clean_text(package), until_ms=until_ms
+        )
+        return Waiting(*rows[0])
+
+    def under_way(self, package: str, *, after: str = "", limit: int = 500) -> list[StoredDispatch]:
+        """What was admitted or began, and has no outcome, by workflow id; `after` is such an id.
+
+        Only dispatches with a workflow of their own: a job of a queue is its consumer's.
+        """
+        prefix = clean_text(dispatch_id_prefix(package))
+        return self._rows(
+            "dispatches.under_way",
+            after=max(prefix, after),
+            before=prefix + "\U0010ffff",
+            limit=limit,
+        )
+
+    def unreported(self, package: str, limit: int) -> list[StoredDispatch]:
+        """What the pump admitted, and has ended without the pump having said so."""
+        return self._rows("dispatches.unreported", package=clean_text(package), limit=limit)
+
+    def _rows(self, name: str, **parameters: Any) -> list[StoredDispatch]:
+        return [StoredDispatch(*row) for row in self._statements.rows(name, **parameters)]
+
+
+class DispatchesProjection:
+    """Every column only grows, so records of different topics may come in any order."""
+
+    name = "dispatches"
+    version = 1
+
+    def folds(self, topic: str) -> bool:
+        return topic == topics.ORCHESTRATOR_LIFECYCLE or any(
+            topics.is_of(topic, plain)
+            for plain in (topics.INBOX_ENVELOPES, topics.INBOX_LEGACY, topics.TRIGGER_OUTBOX)
+        )
+
+    def fold(self, statements: Statements, record: Record) -> None:
+        if record.topic == topics.ORCHESTRATOR_LIFECYCLE:
+            _fold_lifecycle(statements, record)
+        elif topics.is_of(record.topic, topics.TRIGGER_OUTBOX):
+            _fold_outbox(statements, record)
+        elif record.kind == "event_ingested":
+            _fold_envelope(statements, record)
+
+
+def _fold_lifecycle(statements: Statements, record: Record) -> None:
+    workflow_id = record.headers.get(WORKFLOW_ID)
+    if workflow_id is None:
+        return  # Harn's own
+    if record.kind == ADMITTED:
+        payload = mapping(record)
+        _note(
+            statements,
+            workflow_id,
+            package=clean_text(record.headers.get(PACKAGE, "")),
+            envelope_topic=text(payload, "topic"),
+            envelope_id=integer(payload, "event_log_id"),
+            admitted_at_ms=record.occurred_at_ms,
+        )
+    elif record.kind == COMPLETED:
+        _note(statements, workflow_id, completed=1)
+    elif record.kind == PARKED:
+        _note(statements, workflow_id, parked=1)
+
+
+def _fold_outbox(statements: Statements, record: Record) -> None:
+    workflow_id = record.headers.get(WORKFLOW_ID)
+    if workflow_id is None:
+        return
+    found: dict[str, Any] = {}
+    if record.kind == _STARTED:
+        found = {
+            "begun_topic": record.topic,
+            "begun_id": record.event_id,
+            "started_attempt": _attempt(record),
+        }
+    elif record.kind in _ATTEMPT_ENDS:
+        found = {"ended_attempt": _attempt(record)}
+    if record.headers.get(OUTCOME):
+        found["outcome"] = clean_text(record.headers[OUTCOME])
+    if found:
+        _note(statements, workflow_id, **found)
+
+
+def _fold_envelope(statements: Statements, record: Record) -> None:
+    """By its headers alone, since an event may be large. One without our package is not ours."""
+    headers = record.headers
+    package, trigger_id, event_id = (
+        headers.get(name) for name in (PACKAGE, "trigger_id", "event_id")
+    )
+    if package is None:
+        return
+    if trigger_id is None or event_id is None:
+        raise Malformed(f"has the header {PACKAGE}, and not both trigger_id and event_id")
+    _note(
+        statements,
+        dispatch_workflow_id(package, trigger_id, event_id),
+        package=clean_text(package),
+        envelope_topic=record.topic,
+        envelope_id=record.event_id,
+        enveloped_at_ms=record.occurred_at_ms,
+    )
+
+
+def _attempt(record: Record) -> int:
+    written = record.headers.get("attempt", "")
+    if not (written.isascii() and written.isdecimal() and len(written) <= len("999999999")):
+        raise Malformed("has no number in the header attempt")
+    return int(written)
+
+
+def _note(statements: Statements, workflow_id: str, **found: Any) -> None:
+    statements.run(
+        "dispatches.note", **{**_NOTHING, "workflow_id": clean_text(workflow_id), **found}
+    )
