@@ -44,9 +44,15 @@ def pump_consumer(package: str) -> str:
     return f"harn-temporal.{safe_topic(package)}"
 
 
+def dispatch_id_prefix(package: str) -> str:
+    """What the workflow ids of a package's dispatches begin with."""
+    return f"dispatch/{shortened(package, 50)}/"
+
+
 def dispatch_workflow_id(
     package: str, trigger_id: str, event_id: str, replay: int | None = None
 ) -> str:
     tail = "" if replay is None else f"/replay/{replay}"
-    parts = (shortened(package, 50), shortened(trigger_id, 60), shortened(event_id, 60))
-    return "/".join(("dispatch", *parts)) + tail
+    return (
+        f"{dispatch_id_prefix(package)}{shortened(trigger_id, 60)}/{shortened(event_id, 60)}{tail}"
+    )
