@@ -5,9 +5,11 @@ from __future__ import annotations
 ACCEPTED_AT_MS = "harn_trigger_accepted_at_ms"
 QUEUE_APPENDED_AT_MS = "harn_trigger_queue_appended_at_ms"
 TRACEPARENT = "traceparent"
+AVAILABLE_AT_MS = "available_at_ms"
+"""On a job of a worker queue: the time before which it is not claimed, in decimal."""
 
 TENANT_ID = "tenant_id"
-"""Harn's, on the records of a dispatch; ours too on dedupe claims, so that tenants have their own."""
+"""Harn's, on the records of a dispatch; ours on dedupe claims, so that tenants have their own."""
 
 PACKAGE = "harn_temporal.package"
 """On envelopes and dedupe claims: the package whose pump dispatches them."""
