@@ -10,8 +10,8 @@ import pytest
 
 from harn_temporal.errors import NotJsonError, StoreError
 from harn_temporal.eventlog.log import Append, ConsumerCursor, TopicHead
-from harn_temporal.eventlog.verify import verify_topic
 from harn_temporal.headers import IDEMPOTENCY_KEY, OUTCOME, PACKAGE, WORKFLOW_ID
+from harn_temporal.inspection.chain import verify
 
 BOUND = 30
 
@@ -143,7 +143,7 @@ async def test_any_text_survives(log):
     assert record.headers["n"] == "lone \ufffd half"
     assert record.headers[IDEMPOTENCY_KEY] == "k \ufffd/0"
     assert not (await log.append([note()], key="k \ud800")).fresh
-    assert (await verify_topic(log, "t")).fault is None
+    assert (await verify(log, "t")).intact
 
 
 async def test_large_payloads_survive(log):
@@ -230,7 +230,7 @@ async def test_a_transaction_that_raises_leaves_nothing(log):
     assert await log.query(look) == (None, None, 0)
     await log.append([note("after")])
     assert [r.payload["text"] for r in await log.read("notes")] == ["before", "after"]
-    assert (await verify_topic(log, "notes")).fault is None
+    assert (await verify(log, "notes")).intact
 
 
 async def test_what_was_rolled_back_is_no_link_of_the_chain(log, lab):
@@ -244,7 +244,7 @@ async def test_what_was_rolled_back_is_no_link_of_the_chain(log, lab):
         await log.transact(work)
     await lab.foreign("notes", "noted", {"text": "theirs"})
     await log.append([note("three")])
-    assert (await verify_topic(log, "notes")).fault is None
+    assert (await verify(log, "notes")).intact
 
 
 async def test_our_own_records_are_not_folded_a_second_time(log):
@@ -311,7 +311,7 @@ async def test_a_caller_that_is_cancelled_leaves_the_store_whole(log):
     await log.append([note("next")])
     texts = [r.payload["text"] for r in await log.read("notes")]
     assert texts == ["of the cancelled", "next"]
-    assert (await verify_topic(log, "notes")).fault is None
+    assert (await verify(log, "notes")).intact
 
 
 async def test_close_waits_for_what_runs_and_ends_all_use(log):
@@ -558,7 +558,7 @@ async def test_what_another_program_appended_is_folded_before_the_next_look(log,
     assert (theirs.event_id, ours.event_id) == (2, 3)
     assert is_of("trigger.outbox", await log.read("trigger.outbox")) == [1, 2, 3]
     assert await log.topics() == [TopicHead("trigger.outbox", 3)]
-    assert (await verify_topic(log, "trigger.outbox")).fault is None
+    assert (await verify(log, "trigger.outbox")).intact
 
 
 @pytest.mark.parametrize(
@@ -635,34 +635,35 @@ async def test_an_untouched_topic_verifies(log, lab):
     await log.append([note(str(n)) for n in range(250)])
     await lab.foreign("notes", "noted", {"text": "theirs"})
     await log.append([note("last")])
-    verified = await verify_topic(log, "notes")
-    assert (verified.records, verified.sealed, verified.fault) == (252, 251, None)
-    assert (await verify_topic(log, "nobody.wrote.here")).records == 0
+    verified = await verify(log, "notes")
+    assert (verified.records, verified.sealed, verified.findings) == (252, 251, [])
+    assert (await verify(log, "nobody.wrote.here")).records == 0
 
 
 async def test_an_altered_record_is_named(log, lab):
     await log.append([note("aaaa"), note("bbbb"), note("cccc")])
     await lab.alter("notes", 2, {"text": "BBBB"})
-    fault = (await verify_topic(log, "notes")).fault
-    assert (fault.topic, fault.event_id, fault.difference) == ("notes", 2, "record_hash")
+    (finding,) = (await verify(log, "notes")).findings
+    assert (finding.event_id, finding.flaw) == (2, "altered")
 
 
 async def test_an_altered_record_of_others_is_named_by_its_successor(log, lab):
     await log.append([note("aaaa")])
     await lab.foreign("notes", "noted", {"text": "bbbb"})
     await log.append([note("cccc")])
-    assert (await verify_topic(log, "notes")).fault is None
+    assert (await verify(log, "notes")).intact
     await lab.alter("notes", 2, {"text": "BBBB"})
-    fault = (await verify_topic(log, "notes")).fault
-    assert (fault.event_id, fault.difference) == (2, "prev_hash")
+    (finding,) = (await verify(log, "notes")).findings
+    assert (finding.event_id, finding.flaw) == (3, "unlinked")
+    assert "record 2 is sha256:" in finding.detail
 
 
-@pytest.mark.parametrize("gone", [1, 2])
-async def test_a_record_that_is_gone_is_named(log, lab, gone):
+async def test_a_record_that_is_gone_is_named(log, lab):
     await log.append([note("a"), note("b"), note("c")])
-    await lab.remove("notes", gone)
-    fault = (await verify_topic(lab._opened[-1], "notes")).fault
-    assert (fault.event_id, fault.difference) == (gone, "missing")
+    await lab.remove("notes", 2)
+    (finding,) = (await verify(lab._opened[-1], "notes")).findings
+    assert (finding.event_id, finding.flaw) == (3, "missing")
+    assert finding.detail == "records 2 to 2 are gone"
 
 
 # One store, several users
@@ -678,7 +679,7 @@ async def test_two_that_share_a_store_see_each_other(lab):
         await two.append([ended(f"two-{number}")])
     assert (await one.query(lambda r: r.inbox.outcome("two-4"))).event_id == 10
     assert (await two.query(lambda r: r.inbox.outcome("one-4"))).event_id == 9
-    assert (await verify_topic(one, "trigger.outbox")).fault is None
+    assert (await verify(one, "trigger.outbox")).intact
     mark = await settled_mark(one)
     waiter = asyncio.create_task(one.changed(mark, BOUND))
     await two.append([note()])
@@ -698,4 +699,4 @@ async def test_a_store_outlives_its_users(lab):
     assert await two.query(lambda r: r.cursor("notes", "reader")) == 1
     await two.append([note("c")])
     assert [r.payload["text"] for r in await two.read("notes")] == ["a", "c"]
-    assert (await verify_topic(two, "notes")).fault is None
+    assert (await verify(two, "notes")).intact

@@ -14,8 +14,8 @@ import pytest
 from harn_temporal.errors import StoreError, StoreUnavailableError
 from harn_temporal.eventlog import json_lines, projections
 from harn_temporal.eventlog.log import Append
-from harn_temporal.eventlog.verify import verify_topic
 from harn_temporal.headers import OUTCOME, WORKFLOW_ID
+from harn_temporal.inspection.chain import verify
 
 BOUND = 60
 
@@ -128,7 +128,7 @@ async def test_a_process_killed_after_its_commit_leaves_its_records(file_lab, wh
     assert not (await log.append([note("lost")], "k")).fresh
     await log.append([note("three")])
     assert [json.loads(line)["id"] for line in file_lab.lines("notes")] == [1, 2, 3, 4]
-    assert (await verify_topic(log, "notes")).fault is None
+    assert (await verify(log, "notes")).intact
 
 
 async def test_an_open_store_takes_over_what_a_killed_process_left(file_lab):
@@ -262,7 +262,7 @@ async def test_a_side_file_that_is_lost_is_made_anew_from_the_lines(file_lab):
     assert not repeated.fresh
     assert [record.topic for record in repeated.records] == ["notes", "trigger.outbox"]
     assert (await again.append([note("three")])).records[0].event_id == 3
-    assert (await verify_topic(again, "notes")).fault is None
+    assert (await verify(again, "notes")).intact
 
 
 async def test_lines_that_were_taken_away_are_said_and_then_forgotten(file_lab):

@@ -19,8 +19,8 @@ from harn_temporal.eventlog.log import Append
 from harn_temporal.eventlog.sqlite_errors import mapped
 from harn_temporal.eventlog.sqlite_schema import split_script
 from harn_temporal.eventlog.statements import load_migrations, load_statements
-from harn_temporal.eventlog.verify import verify_topic
 from harn_temporal.headers import OUTCOME, WORKFLOW_ID
+from harn_temporal.inspection.chain import verify
 
 BOUND = 60
 
@@ -81,8 +81,8 @@ async def test_processes_that_open_and_append_at_once_lose_nothing(tmp_path, kin
     written = sorted((record.payload["by"], record.payload["number"]) for record in shared)
     assert written == sorted((str(by), number) for by in range(8) for number in range(1, 200, 2))
     for topic, count in heads.items():
-        verified = await verify_topic(log, topic)
-        assert (verified.records, verified.sealed, verified.fault) == (count, count, None)
+        verified = await verify(log, topic)
+        assert (verified.records, verified.sealed, verified.findings) == (count, count, [])
     names = [f"{by}/{number}" for by in range(8) for number in range(0, 200, 50)]
     outcomes = await log.query(lambda r: [r.inbox.outcome(name) for name in names])
     assert {outcome.event_id for outcome in outcomes} == set(range(1, 33))
@@ -98,7 +98,7 @@ async def test_a_row_by_plain_sql_is_folded_before_the_next_read(sqlite_lab):
     assert [head.last_id for head in await log.topics()] == [1]
     (record,) = (await log.append([Append("trigger.outbox", "noted", {})])).records
     assert record.event_id == 2
-    assert (await verify_topic(log, "trigger.outbox")).fault is None
+    assert (await verify(log, "trigger.outbox")).intact
 
 
 async def test_a_long_backlog_is_folded_in_bounded_transactions(sqlite_lab):
@@ -163,7 +163,7 @@ async def test_a_row_of_any_type_does_not_stop_us(sqlite_lab):
     assert records[1].payload == 7
     with pytest.raises(StoreError, match=r"record 3 of topic trigger\.outbox .* not UTF-8"):
         _ = records[2].payload
-    assert (await verify_topic(log, "trigger.outbox")).fault is None
+    assert (await verify(log, "trigger.outbox")).intact
 
 
 async def test_a_file_that_harn_made_is_taken_over(sqlite_lab):
@@ -190,7 +190,7 @@ async def test_a_file_that_harn_made_is_taken_over(sqlite_lab):
     assert await log.query(lambda r: r.cursor("trigger.inbox.claims", "harn")) == 1
     appended = await log.append([Append("trigger.inbox.claims", "noted", {})], key="k")
     assert appended.records[0].event_id == 2
-    assert (await verify_topic(log, "trigger.inbox.claims")).sealed == 1
+    assert (await verify(log, "trigger.inbox.claims")).sealed == 1
 
 
 async def test_columns_are_those_that_harn_knows(sqlite_lab):
@@ -337,7 +337,7 @@ async def test_a_full_disk_is_said_and_passes(sqlite_lab):
     connection.execute("PRAGMA max_page_count = 1000000")
     await log.append([note("after")])
     assert [record.payload["text"] for record in await log.read("notes")] == ["before", "after"]
-    assert (await verify_topic(log, "notes")).fault is None
+    assert (await verify(log, "notes")).intact
 
 
 async def test_a_lock_that_does_not_pass_is_said(sqlite_lab, monkeypatch):
