@@ -36,6 +36,7 @@ from harn_temporal.a2a.messages import HopMessage
 from harn_temporal.a2a.target import AgentTarget
 
 PATIENCE_S = 20.0
+TLS_HANDSHAKE = b"\x16"
 
 
 @dataclass
@@ -189,6 +190,7 @@ class ScriptedPeer:
     scheme: str = "http"
     connections: int = 0
     seen: list[Seen] = field(default_factory=list)
+    serving: set[asyncio.Task[None]] = field(default_factory=set)
 
     @property
     def authority(self) -> str:
@@ -204,19 +206,30 @@ class ScriptedPeer:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self.serving.add(asyncio.current_task())
         try:
             while (request := await _read_request(reader)) is not None:
                 self.seen.append(request)
                 await self.script(request, writer)
                 await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError, ValueError):
-            pass  # the client went away, or speaks TLS to a plain port
+            pass  # the client went away
         finally:
-            writer.close()
+            writer.transport.abort()
+
+    async def stop(self) -> None:
+        for _ in range(3):  # let connections that were just taken begin, so that they can end
+            await asyncio.sleep(0)
+        for task in self.serving:
+            task.cancel()
+        await asyncio.gather(*self.serving, return_exceptions=True)
 
 
 async def _read_request(reader: asyncio.StreamReader) -> Seen | None:
-    head = await reader.readuntil(b"\r\n\r\n")
+    first_byte = await reader.readexactly(1)
+    if first_byte == TLS_HANDSHAKE:  # at a plain port: real servers hang up as well
+        return None
+    head = first_byte + await reader.readuntil(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
     method, path, _ = first.split(" ")
     headers = {
@@ -235,6 +248,7 @@ async def scripted() -> AsyncIterator[Callable[..., Awaitable[ScriptedPeer]]]:
             peer = ScriptedPeer(script, scheme="https" if context else "http")
             server = await asyncio.start_server(peer.serve, "127.0.0.1", 0, ssl=context)
             peer.port = server.sockets[0].getsockname()[1]
+            stack.push_async_callback(peer.stop)
             stack.callback(server.close)
             return peer
 
@@ -381,7 +395,7 @@ def sdk_card(url: str, version: str) -> AgentCard:
 
 @pytest.fixture
 def sdk_agent(tmp_path: Path, tls: Tls) -> Iterator[Callable[..., SdkAgent]]:
-    """`sdk_agent("1.0", work)` starts an agent of that protocol; without `work` it answers at once."""
+    """`sdk_agent("1.0", work)` starts an agent; without `work` it answers at once."""
     running: list[tuple[uvicorn.Server, threading.Thread]] = []
 
     def start(version: str, work: Work | None = None, *, tls_name: str | None = None) -> SdkAgent:

@@ -26,7 +26,7 @@ async def finish(context, task):
 
 @GENERATIONS
 async def test_a_message_is_answered_inline(
-    version, send, get, cancel, header, role, sdk_agent, client, peer_at, message
+    *, version, send, get, cancel, header, role, sdk_agent, client, peer_at, message
 ):
     agent = sdk_agent(version)
     answer = await client.send(peer_at(agent.authority), message(), wait=True, within_s=10)
@@ -58,7 +58,7 @@ async def test_a_message_is_answered_inline(
 
 @GENERATIONS
 async def test_a_task_that_completes_gives_its_artifact(
-    version, send, get, cancel, header, role, sdk_agent, client, peer_at, message
+    *, version, send, get, cancel, header, role, sdk_agent, client, peer_at, message
 ):
     agent = sdk_agent(version, finish)
     answer = await client.send(peer_at(agent.authority), message(), wait=True, within_s=10)
@@ -69,7 +69,7 @@ async def test_a_task_that_completes_gives_its_artifact(
 
 @GENERATIONS
 async def test_a_pending_task_gives_its_handle_and_can_be_asked_about_and_cancelled(
-    version, send, get, cancel, header, role, sdk_agent, client, peer_at, message
+    *, version, send, get, cancel, header, role, sdk_agent, client, peer_at, message
 ):
     async def work(context, task):
         await task.start_work()
@@ -102,7 +102,7 @@ async def test_a_pending_task_gives_its_handle_and_can_be_asked_about_and_cancel
 
 @GENERATIONS
 async def test_a_task_that_ends_badly_is_an_error_of_its_kind(
-    version, send, get, cancel, header, role, sdk_agent, client, peer_at, message
+    *, version, send, get, cancel, header, role, sdk_agent, client, peer_at, message
 ):
     async def fail(context, task):
         await task.failed(new_text_message("out of ideas"))
@@ -122,7 +122,7 @@ async def test_a_task_that_ends_badly_is_an_error_of_its_kind(
 
 @GENERATIONS
 async def test_over_tls_with_the_right_name(
-    version, send, get, cancel, header, role, sdk_agent, client, peer_at, message, guard
+    *, version, send, get, cancel, header, role, sdk_agent, client, peer_at, message, guard
 ):
     guard.names["reviewer.test"] = "127.0.0.1"
     agent = sdk_agent(version, tls_name="reviewer.test")
@@ -134,7 +134,7 @@ async def test_over_tls_with_the_right_name(
 
 @GENERATIONS
 async def test_without_waiting_the_agent_answers_at_once(
-    version, send, get, cancel, header, role, sdk_agent, client, peer_at, message
+    *, version, send, get, cancel, header, role, sdk_agent, client, peer_at, message
 ):
     agent = sdk_agent(version, finish)
     peer = peer_at(agent.authority)
