@@ -26,6 +26,12 @@ OUTCOME = "harn_temporal.outcome"
 ERROR_CLASS = "harn_temporal.error_class"
 """On the outbox record of an attempt that failed: its error class."""
 
+EVENT_ADDRESS = "harn_temporal.event"
+"""On `dispatch_started`: where the event lies in the log, as `<topic>/<event id>`."""
+
+READMITTED_FROM = "harn_temporal.readmitted_from"
+"""On an envelope that `recover` appended: the address of the stranded one, in the same form."""
+
 PROVENANCE_SCHEMA = "harn.provenance.schema"
 PROVENANCE_PREV_HASH = "harn.provenance.prev_hash"
 PROVENANCE_RECORD_HASH = "harn.provenance.record_hash"

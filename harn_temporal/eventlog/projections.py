@@ -12,6 +12,7 @@ from harn_temporal.eventlog.bindings import BindingsProjection
 from harn_temporal.eventlog.dispatches import DispatchesProjection
 from harn_temporal.eventlog.fields import Malformed
 from harn_temporal.eventlog.inbox import InboxProjection
+from harn_temporal.eventlog.queues import QueuesProjection
 from harn_temporal.eventlog.records import Record
 from harn_temporal.eventlog.session import Session
 from harn_temporal.eventlog.statements import Statements
@@ -51,6 +52,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     InboxProjection(),
     BindingsProjection(),
     DispatchesProjection(),
+    QueuesProjection(),
 )
 
 

@@ -77,8 +77,10 @@ class SqliteSession(SqlRecords):
         tables = self.rows("tables.of", prefix=prefix)
         if not tables:
             return True
+        key = ", ".join(row[0] for row in self.rows("tables.key", of=tables[0][0]))
         with mapped(self._place):
             empty = self._sources["tables.empty"].replace("@table", f'"{tables[0][0]}"')
+            empty = empty.replace("@key", key)
             if self._connection.execute(empty, {"limit": limit}).rowcount < limit:
                 drop = self._sources["tables.drop"].replace("@table", f'"{tables[0][0]}"')
                 self._connection.execute(drop)

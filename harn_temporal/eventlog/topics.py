@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import Literal
 
 INBOX_ENVELOPES = "trigger.inbox.envelopes"
 INBOX_CLAIMS = "trigger.inbox.claims"
@@ -20,11 +21,14 @@ OPERATIONS_AUDIT = "trigger.operations.audit"
 ORCHESTRATOR_LIFECYCLE = "orchestrator.lifecycle"
 ACTION_GRAPH = "observability.action_graph"
 WORKER_QUEUES = "worker.queues"
+WORKER_PREFIX = "worker."
 
 TENANT_PREFIX = "tenant."
 NAME_LIMIT = 128
 """Bytes of a name that goes into a topic; a longer one ends in a hash over the whole of it."""
 
+_CLAIMS = ".claims"
+_RESPONSES = ".responses"
 _HASH_LENGTH = 16
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9._-]")
@@ -52,3 +56,32 @@ def tenant_topic(tenant_id: str | None, topic: str) -> str:
 def is_of(topic: str, plain: str) -> bool:
     """Whether `topic` is `plain` or the same topic of some tenant."""
     return topic == plain or (topic.startswith(TENANT_PREFIX) and topic.endswith(f".{plain}"))
+
+
+def queue_topic(queue: str) -> str:
+    """Where the jobs of a queue lie."""
+    return f"{WORKER_PREFIX}{safe_topic(queue)}"
+
+
+def claims_topic(queue: str) -> str:
+    return f"{queue_topic(queue)}{_CLAIMS}"
+
+
+def responses_topic(queue: str) -> str:
+    return f"{queue_topic(queue)}{_RESPONSES}"
+
+
+def parse_queue_topic(topic: str) -> tuple[str, Literal["jobs", "claims", "responses"]]:
+    """Of a topic that begins with `worker.`: the queue's part of it, and what lies there."""
+    queue = topic.removeprefix(WORKER_PREFIX)
+    if queue.endswith(_CLAIMS):
+        return queue.removesuffix(_CLAIMS), "claims"
+    if queue.endswith(_RESPONSES):
+        return queue.removesuffix(_RESPONSES), "responses"
+    return queue, "jobs"
+
+
+def is_reserved_queue(queue: str) -> bool:
+    """Whether the topic of a queue's jobs would be one that holds something else."""
+    safe = safe_topic(queue)
+    return queue_topic(queue) == WORKER_QUEUES or safe.endswith((_CLAIMS, _RESPONSES))

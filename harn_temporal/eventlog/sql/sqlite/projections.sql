@@ -55,7 +55,10 @@ WHERE type = 'table' AND substr(name, 1, length(:prefix)) = :prefix
 ORDER BY name
 
 -- name: tables.empty
-DELETE FROM @table WHERE rowid IN (SELECT rowid FROM @table LIMIT :limit)
+DELETE FROM @table WHERE (@key) IN (SELECT @key FROM @table LIMIT :limit)
+
+-- name: tables.key
+SELECT name FROM pragma_table_info(:of) WHERE pk > 0 ORDER BY pk
 
 -- name: tables.drop
 DROP TABLE @table
