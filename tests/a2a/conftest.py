@@ -295,6 +295,12 @@ class Scripts:
         return script
 
     @staticmethod
+    def in_turn(*answers: Callable[[Seen], bytes]) -> Callable[[Seen], bytes]:
+        """The first answer for the first call, and so on."""
+        left = list(answers)
+        return lambda seen: left.pop(0)(seen)
+
+    @staticmethod
     def result(value: Any) -> Callable[[Seen], bytes]:
         return lambda seen: http(200, {"jsonrpc": "2.0", "id": seen.rpc["id"], "result": value})
 

@@ -192,15 +192,13 @@ def caching(scripts, max_age, answer=None):
 async def test_a_protocol_error_drops_the_card_and_a_busy_agent_does_not(
     client, peer_at, message, scripted, scripts
 ):
-    answers = iter(
-        [
-            scripts.result({"parts": [{"text": "ok"}]}),
-            lambda _: scripts.http(429),
-            lambda _: scripts.http(200, {"error": {"code": -32601, "message": "no such method"}}),
-            scripts.result({"parts": [{"text": "ok"}]}),
-        ]
+    answers = scripts.in_turn(
+        scripts.result({"parts": [{"text": "ok"}]}),
+        lambda _: scripts.http(429),
+        lambda _: scripts.http(200, {"error": {"code": -32601, "message": "no such method"}}),
+        scripts.result({"parts": [{"text": "ok"}]}),
     )
-    agent = await scripted(caching(scripts, 200, lambda seen: next(answers)(seen)))
+    agent = await scripted(caching(scripts, 200, answers))
     peer = peer_at(agent.authority)
 
     async def cards_read(expected):

@@ -119,14 +119,12 @@ async def test_a_token_goes_to_the_agent_and_into_nothing_else(
     """The agent repeats the token in its answers; it is not in ours, nor in any log line."""
     caplog.set_level(logging.DEBUG)
     client = client_with(limits, tls, REVIEWER_TOKEN=TOKEN + "\n")
-    answers = iter(
-        [
-            scripts.result({"parts": [{"text": f'{{"{TOKEN}": ["{TOKEN}"]}}'}]}),
-            lambda seen: scripts.http(200, {"error": {"code": 1, "message": f"no {TOKEN}"}}),
-            lambda seen: scripts.http(403),
-        ]
+    answers = scripts.in_turn(
+        scripts.result({"parts": [{"text": f'{{"{TOKEN}": ["{TOKEN}"]}}'}]}),
+        lambda seen: scripts.http(200, {"error": {"code": 1, "message": f"no {TOKEN}"}}),
+        lambda seen: scripts.http(403),
     )
-    agent = await scripted(scripts.agent(lambda seen: next(answers)(seen)))
+    agent = await scripted(scripts.agent(answers))
     peer = peer_at(agent.authority, bearer_env="REVIEWER_TOKEN")
     answer = await client.send(peer, message(), wait=True, within_s=5)
     assert answer.result == {"[redacted]": ["[redacted]"]}
