@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harn_temporal.eventlog.log import Append
-from harn_temporal.headers import OUTCOME, PACKAGE, WORKFLOW_ID
+from harn_temporal.headers import OUTCOME, PACKAGE, TENANT_ID, WORKFLOW_ID
 
 NAMES = st.sampled_from(["a", "b", "é\x00"])
 JUNK = st.sampled_from([None, [], "text", {}, {"id": 5}, {"binding_id": "a", "expires_at_ms": 1}])
@@ -26,6 +26,8 @@ def claims(draw):
     }
     topic = draw(st.sampled_from(["trigger.inbox.claims", "trigger.inbox"]))
     headers = {PACKAGE: draw(NAMES)} if draw(st.booleans()) else {}
+    if draw(st.booleans()):
+        headers[TENANT_ID] = draw(NAMES)
     return Append(topic, "dedupe_claim", payload, headers)
 
 
@@ -98,11 +100,12 @@ async def check(lab_type, steps):
 def state(reader):
     names = ["a", "b", "é\x00"]
     claimed = {
-        (package, binding, key): expiry
+        (package, tenant, binding, key): expiry
         for package in ["", *names]
+        for tenant in ["", *names]
         for binding in names
         for key in names
-        if (expiry := reader.inbox.claim_expiry(package, binding, key)) is not None
+        if (expiry := reader.inbox.claim_expiry(package, binding, key, tenant)) is not None
     }
     outcomes = {
         name: (found.status, found.topic, found.event_id)
@@ -123,7 +126,8 @@ def expected(records):
     for record in sorted(records, key=lambda record: (record.topic, record.event_id)):
         fields = record.payload if isinstance(record.payload, dict) else {}
         if record.kind == "dedupe_claim" and "inbox" in record.topic and "dedupe_key" in fields:
-            key = (record.headers.get(PACKAGE, ""), fields["binding_id"], fields["dedupe_key"])
+            owner = record.headers.get(PACKAGE, ""), record.headers.get(TENANT_ID, "")
+            key = (*owner, fields["binding_id"], fields["dedupe_key"])
             claimed[key] = max(claimed.get(key, 0), fields["expires_at_ms"])
         elif record.topic.endswith("outbox") and record.headers.get(OUTCOME):
             found = (record.headers[OUTCOME], record.topic, record.event_id)
@@ -156,4 +160,4 @@ def test_the_oracle_is_not_blind(lab_type):
             return found
 
     claimed, *_ = asyncio.run(fill())
-    assert claimed == {("", "a", "b"): 5}
+    assert claimed == {("", "", "a", "b"): 5}
