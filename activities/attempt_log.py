@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pydantic import JsonValue
+
 from harn_temporal.canonical import encode
 from harn_temporal.contracts import (
     INLINE_RESULT_LIMIT,
     AttemptOutcome,
     DispatchRequest,
+    EventAddress,
 )
 from harn_temporal.dispatch_records import (
     attempt_history,
@@ -21,6 +24,7 @@ from harn_temporal.dispatch_records import (
 )
 from harn_temporal.event_address import address_of
 from harn_temporal.eventlog.log import EventLog, Reader, Record, Transaction
+from harn_temporal.eventlog.topics import TRIGGER_OUTBOX, tenant_topic
 
 OUTCOME_KINDS = frozenset({"dispatch_succeeded", "dispatch_failed", "dispatch_waiting"})
 
@@ -64,6 +68,7 @@ class AttemptLog:
 
         def work(tx: Transaction) -> AttemptOutcome:
             begun = tx.written(self._start_key)
+            address = _address_for(outcome, self._outbox(), tx)
             batch = ended(
                 self._request,
                 outcome,
@@ -71,6 +76,7 @@ class AttemptLog:
                 now_ms=tx.now_ms,
                 workflow_id=self._dispatch_id,
                 history=self._history(tx) if outcome.final == "dlq" else (),
+                result_address=address,
             )
             appended = tx.append(batch, key=self._end_key)
             if appended.fresh:
@@ -103,6 +109,9 @@ class AttemptLog:
     async def _begun(self) -> bool:
         return await self._log.query(lambda reader: bool(reader.written(self._start_key)))
 
+    def _outbox(self) -> str:
+        return tenant_topic(self._request.tenant_id, TRIGGER_OUTBOX)
+
     def _history(self, reader: Reader) -> Sequence[dict[str, object]]:
         records = [
             record
@@ -121,9 +130,20 @@ def _adopted(records: Sequence[Record]) -> AttemptOutcome:
     return _carried(outcome_of(records), records)
 
 
+def _address_for(outcome: AttemptOutcome, outbox: str, reader: Reader) -> EventAddress | None:
+    """Where a large result will lie: `ended` has one outbox record, and it is the next one."""
+    if not _is_large(outcome.result):
+        return None
+    return EventAddress(topic=outbox, event_id=reader.head(outbox) + 1)
+
+
+def _is_large(result: JsonValue) -> bool:
+    return result is not None and len(encode(result)) > INLINE_RESULT_LIMIT
+
+
 def _carried(outcome: AttemptOutcome, records: Sequence[Record]) -> AttemptOutcome:
     """The outcome as a workflow can carry it: a large result becomes the address of its record."""
-    if outcome.result is None or len(encode(outcome.result)) <= INLINE_RESULT_LIMIT:
+    if not _is_large(outcome.result):
         return outcome
     holder = next(record for record in records if record.kind in OUTCOME_KINDS)
     return outcome.model_copy(update={"result": None, "result_address": address_of(holder)})

@@ -45,6 +45,9 @@ class EventAddress(Message):
     topic: str
     event_id: int
 
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.event_id}"
+
 
 class DispatchRequest(Message):
     """One event for one binding: what DispatchWorkflow is started with."""
@@ -57,6 +60,8 @@ class DispatchRequest(Message):
     address: EventAddress
     event: TriggerEvent | None = None
     replay_of_event_id: str | None = None
+    replay: int | None = None
+    """Which replay of this event and trigger it is, counted from 1; None for the first dispatch."""
     search_attributes: bool = True
     """False where the Temporal service refused to register them."""
     heartbeat_timeout_ms: int = DEFAULT_HEARTBEAT_TIMEOUT_MS
@@ -69,10 +74,14 @@ class PredicateRequest(Message):
 
 
 class PredicateVerdict(Message):
-    """`passed` is False when the predicate said no, or failed closed (then `error` says why)."""
+    """`passed` is False when the predicate said no, or failed closed (then `error` says why).
+
+    With `cancelled` it was not asked: a durable request cancelled the dispatch, which has ended.
+    """
 
     passed: bool
     error: str | None = None
+    cancelled: bool = False
 
 
 class AttemptRequest(Message):

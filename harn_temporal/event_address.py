@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from harn_temporal.contracts import DispatchRequest, EventAddress
@@ -38,18 +39,23 @@ async def load_event(log: EventLog, request: DispatchRequest) -> TriggerEvent:
     """
     if request.event is not None:
         return request.event
-    address = request.address
+    return await load_event_at(log, request.address, request.event_id)
+
+
+async def load_event_at(log: EventLog, address: EventAddress, event_id: str) -> TriggerEvent:
+    """The event `event_id`, whose envelope lies at `address`. Raises StoreError as `load_event`."""
     found = await log.read(address.topic, after=address.event_id - 1, limit=1)
     if not found or found[0].event_id != address.event_id:
         raise StoreError(
             f"topic {address.topic} has no record {address.event_id}, where the envelope of event "
-            f"{request.event_id} should be; was the store replaced or cut?"
+            f"{event_id} should be; was the store replaced or cut?"
         )
-    event = event_in(found[0])
-    if event.id != request.event_id:
+    # Of a large event the event loop must not see anything.
+    event = await asyncio.to_thread(event_in, found[0])
+    if event.id != event_id:
         raise StoreError(
             f"record {address.event_id} of topic {address.topic} is event {event.id}, not "
-            f"{request.event_id}; was the store replaced?"
+            f"{event_id}; was the store replaced?"
         )
     return event
 

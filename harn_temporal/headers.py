@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 ACCEPTED_AT_MS = "harn_trigger_accepted_at_ms"
 QUEUE_APPENDED_AT_MS = "harn_trigger_queue_appended_at_ms"
 TRACEPARENT = "traceparent"
@@ -13,6 +15,12 @@ TENANT_ID = "tenant_id"
 
 PACKAGE = "harn_temporal.package"
 """On envelopes and dedupe claims: the package whose pump dispatches them."""
+
+REPLAY_OF = "replay_of_event_id"
+"""Harn's, on the records of a replay; on its envelope too, beside ours."""
+
+REPLAY = "harn_temporal.replay"
+"""On the envelope of a replay: which replay of its event and trigger it is, counted from 1."""
 
 IDEMPOTENCY_KEY = "harn_temporal.idempotency_key"
 """On every record appended with a key: the key, and the record's place in its batch."""
@@ -32,6 +40,18 @@ EVENT_ADDRESS = "harn_temporal.event"
 READMITTED_FROM = "harn_temporal.readmitted_from"
 """On an envelope that `recover` appended: the address of the stranded one, in the same form."""
 
+_DIGITS = 9
+
 PROVENANCE_SCHEMA = "harn.provenance.schema"
 PROVENANCE_PREV_HASH = "harn.provenance.prev_hash"
 PROVENANCE_RECORD_HASH = "harn.provenance.record_hash"
+
+
+def replay_number(headers: Mapping[str, str]) -> int | None:
+    """Which replay an envelope is, None for none. Raises ValueError for what is no number."""
+    written = headers.get(REPLAY)
+    if written is None:
+        return None
+    if not (written.isascii() and written.isdecimal() and 0 < len(written) <= _DIGITS):
+        raise ValueError(f"no number in the header {REPLAY}")
+    return int(written)

@@ -15,12 +15,15 @@ from __future__ import annotations
 from typing import Any
 
 from harn_temporal.bindings import Binding
-from harn_temporal.canonical import PAYLOAD_DEPTH_LIMIT, clean, clean_text
+from harn_temporal.canonical import PAYLOAD_DEPTH_LIMIT, clean, clean_text, encode
 from harn_temporal.contracts import AttemptOutcome, AttemptStatus, DispatchStatus, ErrorClass
 from harn_temporal.errors import Denied, NotJsonError
 
 ERROR_LIMIT = 8 * 1024
 """Bytes of UTF-8 that an error's text may have in a record."""
+
+RESULT_LIMIT = 16 * 1024 * 1024
+"""Bytes of JSON that a handler's result may have."""
 
 _ELLIPSIS = "…"
 _RETRIED: frozenset[AttemptStatus] = frozenset({"failed", "timeout"})
@@ -76,7 +79,7 @@ def verdict(
 ) -> AttemptOutcome:
     """The outcome of `attempt` (counted from 1) under the retry policy of `binding`.
 
-    A result that JSON cannot hold makes the attempt a failed one, with an error that says where
+    A result that JSON cannot hold, or one above RESULT_LIMIT, makes the attempt a failed one, with an error that says where
     in the result. Without an `error_class` the status gives it. `error` is cleaned and cut.
     """
     value = None
@@ -87,6 +90,12 @@ def verdict(
             status = "failed"
             error = f"the handler returned what JSON cannot hold: {problem}"
             error_class = "handler_panic"
+    if status == "success" and (size := len(encode(value))) > RESULT_LIMIT:
+        status, value, error_class = "failed", None, "handler_panic"
+        error = (
+            f"the handler returned {size:,} bytes of JSON, and the limit is {RESULT_LIMIT:,} "
+            f"({RESULT_LIMIT // 2**20} MiB); return a reference to the content"
+        )
     if status == "success":
         error = None
     elif error is None:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harn_temporal import action_graph, ids
+from harn_temporal import action_graph, headers, ids
 from harn_temporal.clock import rfc3339
-from harn_temporal.contracts import AttemptOutcome, AttemptStatus, DispatchRequest
+from harn_temporal.contracts import (
+    AttemptOutcome,
+    AttemptStatus,
+    DispatchRequest,
+    EventAddress,
+)
 from harn_temporal.dispatch_records.common import (
     attempt_context,
     dispatch_record,
@@ -50,6 +55,7 @@ def started(
             now_ms=now_ms,
             workflow_id=workflow_id,
             attempt=attempt,
+            more={headers.EVENT_ADDRESS: str(request.address)},
         ),
         graph_record(
             request,
@@ -69,11 +75,13 @@ def ended(
     now_ms: int,
     workflow_id: str,
     history: Sequence[Mapping[str, Any]] = (),
+    result_address: EventAddress | None = None,
 ) -> list[Append]:
     """What is appended when an attempt has ended, for the key `end_key`.
 
     `history` holds the payloads of the `attempt_recorded` of the attempts before this one; only
-    a dead letter needs them.
+    a dead letter needs them. `result_address` is where the outbox record of this batch will lie:
+    given for a large result, which is then written there only, and referenced elsewhere.
     """
     attempt = attempt_payload(request, outcome, started_at_ms=started_at_ms, now_ms=now_ms)
     batch = [
@@ -85,7 +93,13 @@ def ended(
             now_ms=now_ms,
             attempt=outcome.attempt,
         ),
-        *_ended_records(request, outcome, now_ms=now_ms, workflow_id=workflow_id),
+        *_ended_records(
+            request,
+            outcome,
+            now_ms=now_ms,
+            workflow_id=workflow_id,
+            result_address=result_address,
+        ),
     ]
     if outcome.retry_in_ms is not None:
         batch += _retry_records(request, outcome, outcome.retry_in_ms, now_ms=now_ms)
@@ -113,7 +127,12 @@ def attempt_payload(
 
 
 def _ended_records(
-    request: DispatchRequest, outcome: AttemptOutcome, *, now_ms: int, workflow_id: str
+    request: DispatchRequest,
+    outcome: AttemptOutcome,
+    *,
+    now_ms: int,
+    workflow_id: str,
+    result_address: EventAddress | None,
 ) -> list[Append]:
     lifecycle_kind, outbox_kind = _KINDS.get(outcome.status, _FAILED)
     found: dict[str, Any]
@@ -123,11 +142,14 @@ def _ended_records(
         found = {"message": outcome.error}
     else:
         found = {"error": outcome.error}
+    told = found
+    if result_address is not None:
+        told = {"result": None, "result_address": result_address.model_dump()}
     return [
         lifecycle_record(
             request,
             lifecycle_kind,
-            lifecycle_payload(request, outcome.attempt, **found),
+            lifecycle_payload(request, outcome.attempt, **told),
             now_ms=now_ms,
         ),
         outbox_record(
@@ -144,7 +166,7 @@ def _ended_records(
             request,
             (action_graph.ended_part(request, outcome), []),
             now_ms=now_ms,
-            context=attempt_context(request, outcome.attempt, **found),
+            context=attempt_context(request, outcome.attempt, **told),
         ),
     ]
 

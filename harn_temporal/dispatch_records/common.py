@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from harn_temporal import action_graph, headers
@@ -73,8 +75,9 @@ def outbox_record(
     attempt: int | None = None,
     final: DispatchStatus | None = None,
     error_class: ErrorClass | None = None,
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> Append:
-    """An outbox record; with `final`, the one that ends the dispatch."""
+    """An outbox record; with `final`, the one that ends the dispatch. `more` are headers too."""
     record = dispatch_record(
         request, topics.TRIGGER_OUTBOX, kind, payload, now_ms=now_ms, attempt=attempt
     )
@@ -87,7 +90,7 @@ def outbox_record(
         topic=record.topic,
         kind=record.kind,
         payload=record.payload,
-        headers={**record.headers, **ours},
+        headers={**record.headers, **ours, **more},
         occurred_at_ms=now_ms,
     )
 

@@ -18,6 +18,7 @@ from harn_temporal.dispatch_records import (
 )
 
 WORKFLOW = "dispatch/triage/new-issue/trigger_evt_1"
+ADDRESS = "trigger.inbox.envelopes/1"
 BINDING = "new-issue@v2"
 EVENT = "trigger_evt_1"
 T0 = 1_767_323_045_000  # 2026-01-02T03:04:05Z
@@ -164,7 +165,7 @@ def attempt_recorded(attempt, outcome, error, started_at, completed_at) -> dict[
 def expected_start(attempt, *entry) -> list[tuple[str, str, Any, dict[str, str]]]:
     return [
         lifecycle("DispatchStarted", lifecycle_payload(attempt)),
-        outbox("dispatch_started", attempt, outbox_payload(attempt)),
+        outbox("dispatch_started", attempt, outbox_payload(attempt), event=ADDRESS),
         graph(
             [attempt_node(attempt, "running", f"attempt_{attempt}")],
             [edge(entry[0], f"dispatch:{BINDING}:{EVENT}:{attempt}", *entry[1:])],
