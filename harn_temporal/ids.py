@@ -23,5 +23,9 @@ def trace_id(clock: Clock = system_clock) -> str:
     return f"trace_{uuid7(clock)}"
 
 
+def audit_id(clock: Clock = system_clock) -> str:
+    return f"trigger_audit_{uuid7(clock)}"
+
+
 def dlq_id(clock: Clock = system_clock) -> str:
     return f"dlq_{uuid7(clock)}"

@@ -10,7 +10,7 @@ from harn_temporal.eventlog import topics
 from harn_temporal.eventlog.fields import Malformed, integer, mapping, text
 from harn_temporal.eventlog.records import Record
 from harn_temporal.eventlog.statements import Statements
-from harn_temporal.headers import OUTCOME, PACKAGE, WORKFLOW_ID
+from harn_temporal.headers import OUTCOME, PACKAGE, WORKFLOW_ID, replay_number
 from harn_temporal.naming import dispatch_id_prefix, dispatch_workflow_id
 
 ADMITTED = "pump_admitted"
@@ -120,7 +120,7 @@ class DispatchesProjection:
     """Every column only grows, so records of different topics may come in any order."""
 
     name = "dispatches"
-    version = 1
+    version = 2
 
     def folds(self, topic: str) -> bool:
         return topic == topics.ORCHESTRATOR_LIFECYCLE or any(
@@ -186,9 +186,13 @@ def _fold_envelope(statements: Statements, record: Record) -> None:
         return
     if trigger_id is None or event_id is None:
         raise Malformed(f"has the header {PACKAGE}, and not both trigger_id and event_id")
+    try:
+        replay = replay_number(headers)
+    except ValueError as error:
+        raise Malformed(f"has {error}") from error
     _note(
         statements,
-        dispatch_workflow_id(package, trigger_id, event_id),
+        dispatch_workflow_id(package, trigger_id, event_id, replay),
         package=clean_text(package),
         envelope_topic=record.topic,
         envelope_id=record.event_id,

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from harn_temporal.eventlog.bindings import BindingsTables
+from harn_temporal.eventlog.cancel_requests import CancelRequestTables
+from harn_temporal.eventlog.dead_letters import DeadLetterTables
 from harn_temporal.eventlog.dispatches import DispatchTables
 from harn_temporal.eventlog.inbox import InboxTables
 from harn_temporal.eventlog.projections import Skipped
@@ -46,6 +48,12 @@ class Reader(Protocol):
 
     @property
     def dispatches(self) -> DispatchTables: ...
+
+    @property
+    def cancel_requests(self) -> CancelRequestTables: ...
+
+    @property
+    def dead_letters(self) -> DeadLetterTables: ...
 
     def read(self, topic: str, after: int = 0, limit: int = 1000) -> list[Record]:
         """Records strictly after the id `after`, in order."""

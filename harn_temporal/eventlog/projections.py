@@ -9,6 +9,8 @@ from typing import Protocol
 
 from harn_temporal.errors import StoreError
 from harn_temporal.eventlog.bindings import BindingsProjection
+from harn_temporal.eventlog.cancel_requests import CancelRequestsProjection
+from harn_temporal.eventlog.dead_letters import DeadLettersProjection
 from harn_temporal.eventlog.dispatches import DispatchesProjection
 from harn_temporal.eventlog.fields import Malformed
 from harn_temporal.eventlog.inbox import InboxProjection
@@ -52,6 +54,8 @@ PROJECTIONS: tuple[Projection, ...] = (
     InboxProjection(),
     BindingsProjection(),
     DispatchesProjection(),
+    CancelRequestsProjection(),
+    DeadLettersProjection(),
     QueuesProjection(),
 )
 

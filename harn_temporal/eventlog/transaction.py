@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from harn_temporal.canonical import clean, clean_text, encode
 from harn_temporal.errors import NotJsonError, StoreError
 from harn_temporal.eventlog.bindings import BindingsTables
+from harn_temporal.eventlog.cancel_requests import CancelRequestTables
+from harn_temporal.eventlog.dead_letters import DeadLetterTables
 from harn_temporal.eventlog.dispatches import DispatchTables
 from harn_temporal.eventlog.inbox import InboxTables
 from harn_temporal.eventlog.projections import Skipped, fold
@@ -27,6 +29,8 @@ class StoreReader:
         self._inbox = InboxTables(session, now_ms)
         self._bindings = BindingsTables(session)
         self._dispatches = DispatchTables(session)
+        self._cancel_requests = CancelRequestTables(session)
+        self._dead_letters = DeadLetterTables(session)
 
     @property
     def now_ms(self) -> int:
@@ -43,6 +47,14 @@ class StoreReader:
     @property
     def dispatches(self) -> DispatchTables:
         return self._dispatches
+
+    @property
+    def cancel_requests(self) -> CancelRequestTables:
+        return self._cancel_requests
+
+    @property
+    def dead_letters(self) -> DeadLetterTables:
+        return self._dead_letters
 
     def read(self, topic: str, after: int = 0, limit: int = 1000) -> list[Record]:
         return self._session.read(_checked(topic), after, limit)
