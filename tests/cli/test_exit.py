@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -138,3 +139,17 @@ async def test_sixty_commands_in_a_row_end_as_they_should(program):
                 json.loads(ran.out)
         async with embedded_server(program.folder / ".harn/orchestrator") as still:
             assert still == server
+
+
+def test_the_interpreter_never_finalizes(program):
+    """A thread of the Temporal SDK that asks for the GIL meanwhile would abort the process."""
+    code = (
+        "import atexit, sys; atexit.register(print, 'finalized'); sys.argv[1:] = ['--version'];"
+        "from harn_temporal.entry import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
+    )
+
+    assert done.stdout.startswith("harn-temporal ")
+    assert "finalized" not in done.stdout
