@@ -31,7 +31,8 @@ types: $(STAMP)
 soak: $(STAMP) ## Run the tests that take minutes
 	@$(BIN)/pytest -m soak $(TESTS)
 
-bench: $(STAMP) ## Measure dispatches a second on this machine
+bench: $(STAMP) ## Measure appends and dispatches a second on this machine
+	@$(BIN)/python benchmarks/eventlog.py
 	@$(BIN)/python benchmarks/dispatch.py
 
 fmt: $(STAMP) ## Format the code and fix what can be fixed
