@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -19,6 +18,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 
 from harn_temporal.activities.attempt import AttemptActivities, LoadHandler
 from harn_temporal.activities.breaker import PredicateBreaker
+from harn_temporal.activities.handler_threads import HandlerThreads
 from harn_temporal.activities.predicate import PredicateActivities
 from harn_temporal.activities.pump import PumpActivities
 from harn_temporal.activities.pump_loop import Pump
@@ -117,8 +117,7 @@ async def running_worker(
     """
     bindings = await register(log, manifest.package, manifest.bindings)
     search_attributes = await register_search_attributes(client)
-    executor = ThreadPoolExecutor(options.max_concurrent, thread_name_prefix="harn-handler")
-    workers = [_handler_worker(client, log, manifest, options, executor=executor, clock=clock)]
+    workers = [_handler_worker(client, log, manifest, options, clock=clock)]
     if options.pump:
         current = {binding.trigger_id: binding for binding in bindings}
         workers.append(
@@ -137,7 +136,6 @@ async def running_worker(
         yield RunningWorker(bindings, search_attributes, tasks)
     finally:
         await _shut_down(workers, tasks, options.grace + SHUTDOWN_MARGIN)
-        executor.shutdown(wait=False, cancel_futures=True)
 
 
 async def _shut_down(
@@ -160,9 +158,9 @@ def _handler_worker(
     manifest: Manifest,
     options: WorkerOptions,
     *,
-    executor: ThreadPoolExecutor,
     clock: Clock,
 ) -> Worker:
+    executor = HandlerThreads()
     load: LoadHandler = lru_cache(maxsize=None)(manifest.handlers.load)
     attempts = AttemptActivities(log, load, executor, clock)
     predicates = PredicateActivities(log, load, executor, PredicateBreaker(clock), clock=clock)

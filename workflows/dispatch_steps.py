@@ -51,6 +51,7 @@ PREDICATE_TIMEOUT = timedelta(minutes=2)
 """Of one execution of evaluate_when: the predicate's own 30 s, and time for the store."""
 
 RECORDING_TIMEOUT = timedelta(minutes=1)
+LOCAL_TIMEOUT = timedelta(seconds=5)
 
 UNTIL_RECORDED = RetryPolicy(
     initial_interval=FIRST_STORE_PAUSE, backoff_coefficient=2, maximum_interval=LONGEST_STORE_PAUSE
@@ -58,7 +59,7 @@ UNTIL_RECORDED = RetryPolicy(
 """For activities that only append or evaluate: tried again until the store takes it."""
 
 ONCE = RetryPolicy(maximum_attempts=1)
-"""An attempt is one activity execution; what follows a failure is decided here, in the open."""
+"""For an attempt, whose failures are decided on here, in the open, and for a first try."""
 
 
 class Dispatch:
@@ -189,38 +190,56 @@ class Dispatch:
         await workflow.sleep(pause, summary="the EventLog cannot be reached")
 
     async def _record_lost(self, attempt: int, status: AttemptStatus, error: str) -> AttemptOutcome:
-        return await _shielded(
-            self._call(
-                RECORD_LOST_ATTEMPT,
-                LostAttempt(
-                    dispatch=self._request,
-                    dispatch_id=self._dispatch_id,
-                    attempt=attempt,
-                    status=status,
-                    error=error,
-                ),
-                start_to_close=RECORDING_TIMEOUT,
-                retry=UNTIL_RECORDED,
-                summary=f"record attempt {attempt} as {status}",
-            )
+        message = LostAttempt(
+            dispatch=self._request,
+            dispatch_id=self._dispatch_id,
+            attempt=attempt,
+            status=status,
+            error=error,
+        )
+        return await self._record(
+            RECORD_LOST_ATTEMPT, message, f"record attempt {attempt} as {status}"
         )
 
     async def _cancel(self, attempts: int) -> DispatchOutcome:
         self._phase, self._until = "cancelling", None
         if self._page:
             self._page.cancelling()
-        await _shielded(
-            self._call(
-                RECORD_CANCELLED,
-                CancelledDispatch(
-                    dispatch=self._request, dispatch_id=self._dispatch_id, attempts=attempts
-                ),
-                start_to_close=RECORDING_TIMEOUT,
-                retry=UNTIL_RECORDED,
-                summary="record the cancellation",
-            )
+        message = CancelledDispatch(
+            dispatch=self._request, dispatch_id=self._dispatch_id, attempts=attempts
         )
+        await self._record(RECORD_CANCELLED, message, "record the cancellation")
         return self._end("cancelled", attempts=attempts, error="cancelled")
+
+    async def _record(
+        self, activity: ActivityType[InputT, OutputT], message: InputT, summary: str
+    ) -> OutputT:
+        """Have something recorded, cancelled or not.
+
+        First as a local activity, which does not wait until a handler gives up its slot; where
+        the store is away as a normal one, which waits for as long as that takes.
+        """
+        try:
+            output: OutputT = await _shielded(
+                workflow.execute_local_activity(
+                    activity.name,
+                    message,
+                    result_type=activity.output,
+                    schedule_to_close_timeout=LOCAL_TIMEOUT,
+                    retry_policy=ONCE,
+                )
+            )
+        except ActivityError:
+            return await _shielded(
+                self._call(
+                    activity,
+                    message,
+                    start_to_close=RECORDING_TIMEOUT,
+                    retry=UNTIL_RECORDED,
+                    summary=summary,
+                )
+            )
+        return output
 
     def _end(
         self,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
 from harn_temporal import headers
+from harn_temporal.errors import StoreUnavailableError
 from harn_temporal.temporal.starter import start_dispatch
 from harn_temporal.worker import WorkerOptions, running_worker
 
@@ -143,3 +145,85 @@ async def test_a_worker_that_leaves_a_waiting_dispatch_writes_nothing(
     ]
     assert [r.getMessage() for r in caplog.records] == ["attempt_failed"]
     await started.handle.terminate()
+
+
+async def test_with_every_slot_taken_by_a_handler(temporal_client, make_package, harness, tmp_path):
+    package = make_package(
+        LIB,
+        harness.trigger("runs_async"),
+        harness.trigger("fails", 'retry = { backoff = "svix" }', trigger_id="waits"),
+    )
+    log = package.log
+    waiting = await package.request(trigger_id="waits")
+    running = await package.request({"folder": str(tmp_path)})
+    options = WorkerOptions(pump=False, max_concurrent=1, grace=timedelta(0))
+    async with running_worker(temporal_client, log, package.manifest, options):
+        started = await start_dispatch(temporal_client, log, waiting)
+
+        async def waits():
+            return (await harness.state(started.handle)).phase == "retry_wait"
+
+        await harness.until(waits)
+        busy = await start_dispatch(temporal_client, log, running)
+
+        async def begun():
+            return (tmp_path / "begun").exists()
+
+        await harness.until(begun)
+        await started.handle.cancel()
+        async with asyncio.timeout(BOUND_S):
+            outcome = await started.handle.result()
+        await busy.handle.terminate()
+    assert (outcome.status, outcome.attempt_count) == ("cancelled", 1)
+
+
+async def test_while_the_store_is_away(temporal_client, make_package, harness):
+    """The cancellation is written as soon as the store can be reached again."""
+    package = make_package(LIB, harness.trigger("fails", 'retry = { backoff = "svix" }'))
+    request = await package.request()
+    log = Away(package.log)
+    async with running_worker(temporal_client, log, package.manifest, WorkerOptions(pump=False)):
+        started = await start_dispatch(temporal_client, log, request)
+
+        async def waits():
+            return (await harness.state(started.handle)).phase == "retry_wait"
+
+        await harness.until(waits)
+        log.away = True
+        await started.handle.cancel()
+
+        async def tried():
+            return log.refused >= 2  # once as a local activity, then as a normal one
+
+        await harness.until(tried)
+        log.away = False
+        async with asyncio.timeout(20):
+            outcome = await started.handle.result()
+    assert outcome.status == "cancelled"
+    scheduled = [
+        event.activity_task_scheduled_event_attributes.activity_type.name
+        for event in (await started.handle.fetch_history()).events
+        if event.HasField("activity_task_scheduled_event_attributes")
+    ]
+    assert scheduled == ["run_attempt", "record_cancelled"]
+    outbox = await package.log.read("trigger.outbox")
+    assert outbox[-1].headers[headers.OUTCOME] == "cancelled"
+    assert len(outbox) == 3
+
+
+class Away:
+    """An EventLog that refuses transactions while `away` is set."""
+
+    def __init__(self, log):
+        self._log = log
+        self.away = False
+        self.refused = 0
+
+    def __getattr__(self, name):
+        return getattr(self._log, name)
+
+    async def transact(self, work):
+        if self.away:
+            self.refused += 1
+            raise StoreUnavailableError("the disk is away")
+        return await self._log.transact(work)

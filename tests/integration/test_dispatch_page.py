@@ -122,6 +122,8 @@ async def test_a_dispatch_is_started_once_for_ever(temporal_client, make_package
     assert isinstance(replay, Started)
     assert replay.handle.id == f"{first.handle.id}/replay/1"
     await replay.handle.terminate()
+    again = await start_dispatch(temporal_client, log, request, replay=1)
+    assert isinstance(again, AlreadyStarted)  # closed without an outcome is not open again
 
 
 async def test_without_search_attributes_nothing_is_upserted(
