@@ -99,6 +99,8 @@ class Dispatch:
         try:
             if self._request.binding.when is not None:
                 verdict = await self._predicate()
+                if verdict.cancelled:
+                    return await self._cancel(ended)
                 if not verdict.passed:
                     return self._end("skipped", attempts=0, error=verdict.error)
             while not _cancel_requested():

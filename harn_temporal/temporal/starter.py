@@ -67,7 +67,6 @@ async def start_dispatch(
     log: EventLog,
     request: DispatchRequest,
     *,
-    replay: int | None = None,
     eager: bool = False,
 ) -> Started | AlreadyStarted | AlreadyEnded:
     """Start the dispatch unless it was started before.
@@ -78,7 +77,7 @@ async def start_dispatch(
     """
     binding = request.binding
     workflow_id = dispatch_workflow_id(
-        binding.package, binding.trigger_id, request.event_id, replay
+        binding.package, binding.trigger_id, request.event_id, request.replay
     )
     stored = await log.query(lambda reader: reader.inbox.outcome(workflow_id))
     if stored is not None:

@@ -118,11 +118,12 @@ async def test_a_dispatch_is_started_once_for_ever(temporal_client, make_package
     third = await start_dispatch(temporal_client, log, request)
     assert isinstance(third, AlreadyEnded)
     assert (third.workflow_id, third.outcome.status) == (first.handle.id, "succeeded")
-    replay = await start_dispatch(temporal_client, log, request, replay=1)
+    first_replay = request.model_copy(update={"replay_of_event_id": request.event_id, "replay": 1})
+    replay = await start_dispatch(temporal_client, log, first_replay)
     assert isinstance(replay, Started)
     assert replay.handle.id == f"{first.handle.id}/replay/1"
     await replay.handle.terminate()
-    again = await start_dispatch(temporal_client, log, request, replay=1)
+    again = await start_dispatch(temporal_client, log, first_replay)
     assert isinstance(again, AlreadyStarted)  # closed without an outcome is not open again
 
 
