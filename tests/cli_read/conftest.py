@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import pytest
 from harn_temporal.bindings import Binding, HandlerTarget
 from harn_temporal.contracts import AttemptOutcome, DispatchRequest, EventAddress
 from harn_temporal.dispatch_records import ended, skipped, started
+from harn_temporal.entry import run
 from harn_temporal.eventlog import StoreSettings, open_event_log
 from harn_temporal.eventlog.log import EventLog
 from harn_temporal.events import TriggerEvent, new_event
@@ -44,21 +44,20 @@ class Ran:
 
 @dataclass(frozen=True)
 class Program:
+    """`harn-temporal`, run in this process; `command` is for what needs one of its own."""
+
     state_dir: Path
     environment: dict[str, str]
+    capsys: pytest.CaptureFixture[str]
     clock: Callable[[], int] = lambda: NOW_MS
 
     def __call__(self, *arguments: str, **environment: str) -> Ran:
-        done = subprocess.run(
-            self.command(*arguments),
-            env=self.environment | environment,
-            cwd=self.state_dir.parent,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.chdir(self.state_dir.parent)
+            patched.setattr(os, "environ", self.environment | environment)
+            code = run([*arguments, "--state-dir", str(self.state_dir)])
+        out, err = self.capsys.readouterr()
+        return Ran(code, out, err)
 
     def command(self, *arguments: str) -> list[str]:
         program = Path(sys.executable).parent / "harn-temporal"
@@ -80,13 +79,13 @@ class Program:
         return asyncio.run(opened())
 
 
-@pytest.fixture(params=["sqlite"])
-def program(request: pytest.FixtureRequest, tmp_path: Path) -> Program:
+@pytest.fixture(params=["sqlite", "file"])
+def program(
+    request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Program:
     """The program on a state directory that does not exist yet, for each backend that lasts."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HARN_")}
-    return Program(
-        tmp_path / "state", kept | {"HARN_EVENT_LOG_BACKEND": request.param, "COLUMNS": "200"}
-    )
+    return Program(tmp_path / "state", kept | {"HARN_EVENT_LOG_BACKEND": request.param}, capsys)
 
 
 def binding(trigger_id: str, fingerprint: str = "first") -> Binding:
