@@ -44,6 +44,11 @@ def pump_consumer(package: str) -> str:
     return f"harn-temporal.{safe_topic(package)}"
 
 
+def cancel_consumer(package: str) -> str:
+    """The consumer id under which a package's workers act on requests to cancel."""
+    return f"{pump_consumer(package)}.cancel"
+
+
 def dispatch_id_prefix(package: str) -> str:
     """What the workflow ids of a package's dispatches begin with."""
     return f"dispatch/{shortened(package, 50)}/"
@@ -56,3 +61,9 @@ def dispatch_workflow_id(
     return (
         f"{dispatch_id_prefix(package)}{shortened(trigger_id, 60)}/{shortened(event_id, 60)}{tail}"
     )
+
+
+def replay_number(dispatch_id: str) -> int | None:
+    """Which replay a dispatch is, from its id; None where it is none."""
+    _, separator, number = dispatch_id.rpartition("/replay/")
+    return int(number) if separator and number.isascii() and number.isdigit() else None

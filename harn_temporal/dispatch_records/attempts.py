@@ -24,6 +24,7 @@ from harn_temporal.dispatch_records.common import (
     outbox_record,
     trigger_graph_record,
 )
+from harn_temporal.dispatch_records.dead_letters import closed, entry_record, history_of
 from harn_temporal.eventlog import topics
 from harn_temporal.eventlog.records import Append
 
@@ -75,6 +76,7 @@ def ended(
     now_ms: int,
     workflow_id: str,
     history: Sequence[Mapping[str, Any]] = (),
+    dead_letter: Mapping[str, Any] | None = None,
     result_address: EventAddress | None = None,
 ) -> list[Append]:
     """What is appended when an attempt has ended, for the key `end_key`.
@@ -82,6 +84,9 @@ def ended(
     `history` holds the payloads of the `attempt_recorded` of the attempts before this one; only
     a dead letter needs them. `result_address` is where the outbox record of this batch will lie:
     given for a large result, which is then written there only, and referenced elsewhere.
+
+    `dead_letter` is the payload of the pending `dlq_entry` that a replay is about: its success
+    resolves it, and where the replay dies as well, it is the same dead letter that goes on.
     """
     attempt = attempt_payload(request, outcome, started_at_ms=started_at_ms, now_ms=now_ms)
     batch = [
@@ -104,7 +109,11 @@ def ended(
     if outcome.retry_in_ms is not None:
         batch += _retry_records(request, outcome, outcome.retry_in_ms, now_ms=now_ms)
     if outcome.final == "dlq":
-        batch += _dlq_records(request, outcome, [*map(dict, history), attempt], now_ms=now_ms)
+        batch += _dlq_records(
+            request, outcome, [*map(dict, history), attempt], dead_letter, now_ms=now_ms
+        )
+    if outcome.final == "succeeded" and dead_letter is not None:
+        batch.append(closed(dead_letter, "resolved", now_ms=now_ms))
     return batch
 
 
@@ -218,6 +227,7 @@ def _dlq_records(
     request: DispatchRequest,
     outcome: AttemptOutcome,
     attempts: Sequence[dict[str, Any]],
+    dead_letter: Mapping[str, Any] | None,
     *,
     now_ms: int,
 ) -> list[Append]:
@@ -259,11 +269,9 @@ def _dlq_records(
             now_ms=now_ms,
             attempt=outcome.attempt,
         ),
-        Append(
-            topic=topics.TRIGGER_DLQ,
-            kind="dlq_entry",
-            payload={
-                "id": ids.dlq_id(lambda: now_ms),
+        entry_record(
+            {
+                "id": ids.dlq_id(lambda: now_ms) if dead_letter is None else dead_letter["id"],
                 "event_id": request.event_id,
                 "binding_id": binding.trigger_id,
                 "binding_version": binding.version,
@@ -274,15 +282,18 @@ def _dlq_records(
                 "error_class": error_class,
                 "event": event_json,
                 "retry_history": [
-                    {
-                        "attempt": attempt["attempt"],
-                        "at": attempt["completed_at"],
-                        "status": attempt["outcome"],
-                        "error": attempt["error_msg"],
-                    }
-                    for attempt in attempts
+                    *history_of(dead_letter),
+                    *(
+                        {
+                            "attempt": attempt["attempt"],
+                            "at": attempt["completed_at"],
+                            "status": attempt["outcome"],
+                            "error": attempt["error_msg"],
+                        }
+                        for attempt in attempts
+                    ),
                 ],
             },
-            occurred_at_ms=now_ms,
+            now_ms=now_ms,
         ),
     ]
