@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError, is_cancelled_exception
+from temporalio.exceptions import ActivityError, FailureError, is_cancelled_exception
 
 from harn_temporal.clock import rfc3339
 from harn_temporal.contracts import (
@@ -231,7 +231,7 @@ class Dispatch:
                     retry_policy=ONCE,
                 )
             )
-        except ActivityError:
+        except FailureError:  # of a local activity it is the bare error of its last try
             return await _shielded(
                 self._call(
                     activity,
