@@ -40,8 +40,7 @@ class CelExpression:
     def __init__(self, source: str, program: Any, paths: Sequence[Path]) -> None:
         self.source = source
         self._program = program
-        whole = ("event",) in paths
-        self._paths = None if whole else [path[1:] for path in paths if path[0] == "event"]
+        self._paths = paths
         self.headers = headers_named(paths)
 
     def evaluate(self, event: Mapping[str, Any]) -> Any:
@@ -50,9 +49,13 @@ class CelExpression:
         A field that is null counts as missing as soon as the expression reads on from it or
         computes with it. Raises ExpressionError when the evaluation fails for another reason.
         """
-        given = dict(event) if self._paths is None else _parts(event, self._paths)
+        return self.evaluate_in({"event": event})
+
+    def evaluate_in(self, scope: Mapping[str, Mapping[str, Any]]) -> Any:
+        """As `evaluate`, for all the names that the expression was compiled over."""
+        given = {name: self._needed(name, value) for name, value in scope.items()}
         try:
-            return self._program.execute({"event": given})
+            return self._program.execute(given)
         except LookupError:  # a key that is not there, an index past the end
             return None
         except Exception as error:  # whatever the engine raises is the expression's failure
@@ -65,7 +68,11 @@ class CelExpression:
 
         Raises ExpressionError when it fails, or gives something else than a boolean.
         """
-        value = self.evaluate(event)
+        return self.holds_in({"event": event})
+
+    def holds_in(self, scope: Mapping[str, Mapping[str, Any]]) -> bool:
+        """As `holds`, for all the names that the expression was compiled over."""
+        value = self.evaluate_in(scope)
         if value is None:
             return False
         if isinstance(value, bool):
@@ -74,6 +81,11 @@ class CelExpression:
             f"{_shown(self.source)} gave {value!r:.100}; a predicate gives true or false"
         )
 
+    def _needed(self, name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+        if (name,) in self._paths:
+            return dict(value)
+        return _parts(value, [path[1:] for path in self._paths if path[0] == name])
+
     def _fails_on_null(self, given: Mapping[str, Any]) -> bool:
         """Whether a null is what the evaluation stumbled on.
 
@@ -81,7 +93,7 @@ class CelExpression:
         event gives a missing key for the first, and for the second the same error again.
         """
         try:
-            self._program.execute({"event": _without_nulls(given)})
+            self._program.execute(_without_nulls(given))
         except LookupError:
             return True
         except Exception:  # noqa: BLE001 - the first error is the one that is reported
@@ -108,8 +120,8 @@ class JmesExpression:
             raise ExpressionError(f"{_shown(self.source)} failed: {_reason(error)}") from error
 
 
-def compile_cel(source: str) -> CelExpression:
-    """Compile a CEL expression over `event`. Raises ExpressionError: what is wrong, and where."""
+def compile_cel(source: str, names: Sequence[str] = ("event",)) -> CelExpression:
+    """Compile a CEL expression over `names`. Raises ExpressionError: what is wrong, and where."""
     _check_length(source, "CEL")
     import cel
 
@@ -118,8 +130,9 @@ def compile_cel(source: str) -> CelExpression:
     except ValueError as error:
         reason = _cel_syntax(error, source)
         raise ExpressionError(f"{_shown(source)} is not valid CEL, {reason}") from error
-    known = {"event"} | _CEL_TYPES | _CEL_NAMESPACES | cel_bound_names(source)
-    _check_names(source, [name for name in program.variables() if name not in known], "CEL")
+    known = set(names) | _CEL_TYPES | _CEL_NAMESPACES | cel_bound_names(source)
+    unknown = [name for name in program.variables() if name not in known]
+    _check_names(source, unknown, "CEL", names)
     return CelExpression(source, program, cel_paths(source))
 
 
@@ -144,6 +157,11 @@ def compile_jmespath(source: str) -> JmesExpression:
     return JmesExpression(source, parsed, paths)
 
 
+def is_true(value: Any) -> bool:
+    """Truth as JMESPath has it: false, null and what is empty are false; the number 0 is true."""
+    return not (value is None or value is False or value in ("", [], {}))
+
+
 def _check_length(source: str, language: str) -> None:
     if not source.strip():
         raise ExpressionError(f"an empty text is not valid {language}")
@@ -153,13 +171,16 @@ def _check_length(source: str, language: str) -> None:
         )
 
 
-def _check_names(source: str, unknown: Sequence[str], language: str) -> None:
+def _check_names(
+    source: str, unknown: Sequence[str], language: str, names: Sequence[str] = ("event",)
+) -> None:
     if not unknown:
         return
     name = unknown[0]
+    seen = "`event` only" if len(names) == 1 else ", ".join(f"`{each}`" for each in names)
     raise ExpressionError(
         f"{_shown(source)} reads `{name}`, which does not exist: a {language} expression sees "
-        "`event` only, as in `event.headers.tenant`"
+        f"{seen}, as in `event.headers.tenant`"
     )
 
 
