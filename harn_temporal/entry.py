@@ -6,6 +6,7 @@ the EventLog cannot be reached; 130 interrupted; 141 the reader of our output we
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -25,6 +26,9 @@ def main() -> NoReturn:
     The process ends through `os._exit`, once all output is flushed: a thread of the Temporal SDK
     may ask for the GIL while the interpreter finalizes, which aborts with PyGILState_Release.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a locale without a character is no failure
+            stream.reconfigure(errors="backslashreplace")
     code = run(sys.argv[1:])
     os._exit(_flushed(code))
 

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from harn_temporal.cli.output import note
 
@@ -35,7 +35,8 @@ class StopSignals:
 
     def _receive(self, number: signal.Signals) -> None:
         if self.told.is_set():
-            sys.stdout.flush()
+            with suppress(OSError):  # nobody may be reading any more
+                sys.stdout.flush()
             os._exit(128 + number)
         self.told.set()
         note("stopping: handlers may end what they do; a second signal ends at once")

@@ -49,7 +49,10 @@ async def event_log(options: CommonOptions) -> AsyncIterator[EventLog]:
     """The EventLog of the command, made where there is none."""
     from harn_temporal.eventlog import StoreSettings, open_event_log
 
-    log = await open_event_log(StoreSettings.from_environment(options.state_dir, os.environ))
+    settings = StoreSettings.from_environment(options.state_dir, os.environ)
+    if settings.kind == "memory":
+        warn("the EventLog is in memory: what this command appends is gone when it ends")
+    log = await open_event_log(settings)
     try:
         yield log
     finally:

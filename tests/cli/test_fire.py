@@ -7,6 +7,14 @@ import sqlite3
 
 import pytest
 
+HANDLERS = """
+def broken(event):
+    raise RuntimeError("funktioniert nie: ü")
+
+
+greet = flaky = parked = refused = slow = stuck = broken
+"""
+
 PAYLOAD = {"action": "opened", "title": "Ünïcödé \u2603 \x00"}
 
 
@@ -195,3 +203,21 @@ def test_an_event_log_that_cannot_be_opened_exits_3(program):
     assert ran.out == ""
     assert str(program.folder) in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_a_store_in_memory_is_warned_of(program):
+    ran = program("fire", "new-issue", HARN_EVENT_LOG_BACKEND="memory")
+
+    assert ran.code == 0, ran.err
+    assert "warning: the EventLog is in memory" in ran.err
+
+
+def test_a_locale_that_lacks_a_character_is_no_failure(program, temporal_address):
+    (program.folder / "lib.py").write_text(HANDLERS, "utf-8")
+
+    ran = program(
+        "fire", "broken", "--wait", "--address", temporal_address, PYTHONIOENCODING="ascii"
+    )
+
+    assert ran.code == 1
+    assert ran.out == "broken@v1 dlq, 1 attempt: RuntimeError: funktioniert nie: \\xfc\n"

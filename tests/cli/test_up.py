@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import signal
 from pathlib import Path
 
 import pytest
 
+from harn_temporal.cli.worker import worker
 from harn_temporal.temporal.embedded import running_server
 from harn_temporal.temporal.embedded_files import EmbeddedFiles
 from harn_temporal.temporal.locks import is_held
+from harn_temporal.worker import DEFAULT_MAX_CONCURRENT
 
 
 def errors(program):
@@ -108,6 +111,12 @@ def test_a_worker_without_pump_starts_nothing_by_itself(program, temporal_addres
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 0
     assert "new-issue" not in process.stdout.read()
+
+
+def test_the_default_of_max_concurrent_is_the_workers_own():
+    signature = inspect.signature(worker)
+
+    assert signature.parameters["max_concurrent"].default == DEFAULT_MAX_CONCURRENT
 
 
 def test_without_service_a_worker_exits_3_within_seconds(program):

@@ -16,7 +16,6 @@ from harn_temporal.temporal.connect import TemporalOptions, connect
 from harn_temporal.temporal.embedded import embedded_server
 from harn_temporal.temporal.embedded_files import EmbeddedFiles
 from harn_temporal.temporal.locks import is_held
-from harn_temporal.temporal.search_attributes import search_attribute_flags
 
 
 @pytest.fixture(autouse=True)
@@ -49,12 +48,6 @@ async def test_namespace_keeps_closed_runs_for_30_days_and_knows_our_attributes(
     with sqlite3.connect(files.state_dir / "temporal.sqlite") as database:
         assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     database.close()
-
-
-def test_the_attributes_are_those_that_dispatches_set():
-    flags = {f"{name}={kind}" for name, kind in server_process.SEARCH_ATTRIBUTES.items()}
-
-    assert set(search_attribute_flags()) <= flags
 
 
 async def test_data_survives_a_restart_of_the_server(files, eventually):

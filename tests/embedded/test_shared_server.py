@@ -50,6 +50,17 @@ def test_a_killed_owner_leaves_no_server_and_blocks_nobody(files, start_client, 
     assert alive(start_client().joined["pid"])
 
 
+def test_a_client_killed_while_it_starts_the_server_blocks_nobody(
+    files, start_client, eventually, alive
+):
+    starting = start_client()
+    eventually(lambda: files.supervisor_lock.exists() and is_held(files.supervisor_lock))
+
+    starting.kill()
+
+    assert alive(start_client().joined["pid"])
+
+
 def test_a_killed_owner_does_not_take_the_server_from_the_others(start_client, alive):
     owner = start_client()
     server = owner.joined
