@@ -16,6 +16,7 @@ from harn_temporal.eventlog.dead_letters import DeadLetterTables
 from harn_temporal.eventlog.dispatches import DispatchTables
 from harn_temporal.eventlog.inbox import InboxTables
 from harn_temporal.eventlog.projections import Skipped
+from harn_temporal.eventlog.queue_tables import QueueStore, QueueTables
 from harn_temporal.eventlog.records import Append, Appended, ConsumerCursor, Record, TopicHead
 
 __all__ = [
@@ -55,6 +56,9 @@ class Reader(Protocol):
     @property
     def dead_letters(self) -> DeadLetterTables: ...
 
+    @property
+    def queues(self) -> QueueTables: ...
+
     def read(self, topic: str, after: int = 0, limit: int = 1000) -> list[Record]:
         """Records strictly after the id `after`, in order."""
 
@@ -79,6 +83,9 @@ class Reader(Protocol):
 
 class Transaction(Reader, Protocol):
     """What a function given to `transact` may do; all of it or nothing is kept."""
+
+    @property
+    def queues(self) -> QueueStore: ...
 
     def append(self, records: Sequence[Append], key: str | None = None) -> Appended:
         """Append in order. With a `key` that was used before, nothing is appended."""

@@ -75,12 +75,14 @@ def _fold_job(
     if not isinstance(event, dict):
         raise Malformed("has no JSON object in event")
     tenant = event.get("tenant_id")
-    if tenant is not None and not isinstance(tenant, str):
+    if tenant is not None and (not isinstance(tenant, str) or not tenant):
         raise Malformed("has a tenant_id that is no text")
     priority = payload.get("priority", "normal")
     if priority not in PRIORITIES:
         raise Malformed(f"has the unknown priority {priority!r}")
     trigger_id, binding_key = text(payload, "trigger_id"), text(payload, "binding_key")
+    if not trigger_id or not binding_key:
+        raise Malformed("has an empty trigger_id or binding_key")
     event_id = text(event, "id")
     group_id = _group(statements, jobs.queue_id, tenant, trigger_id, binding_key)
     job = jobs.find(record.event_id)

@@ -13,6 +13,7 @@ from harn_temporal.eventlog.dispatches import DispatchTables
 from harn_temporal.eventlog.inbox import InboxTables
 from harn_temporal.eventlog.projections import Skipped, fold
 from harn_temporal.eventlog.provenance import sealed_headers, stored_hash
+from harn_temporal.eventlog.queue_tables import QueueStore
 from harn_temporal.eventlog.records import Append, Appended, ConsumerCursor, Record, TopicHead
 from harn_temporal.eventlog.session import Session
 from harn_temporal.eventlog.topics import is_topic
@@ -31,6 +32,7 @@ class StoreReader:
         self._dispatches = DispatchTables(session)
         self._cancel_requests = CancelRequestTables(session)
         self._dead_letters = DeadLetterTables(session)
+        self._queues = QueueStore(session, now_ms)
 
     @property
     def now_ms(self) -> int:
@@ -55,6 +57,10 @@ class StoreReader:
     @property
     def dead_letters(self) -> DeadLetterTables:
         return self._dead_letters
+
+    @property
+    def queues(self) -> QueueStore:
+        return self._queues
 
     def read(self, topic: str, after: int = 0, limit: int = 1000) -> list[Record]:
         return self._session.read(_checked(topic), after, limit)

@@ -289,6 +289,8 @@ INSERT INTO harn_temporal_queue_credits (
 VALUES (:queue, :dimension, :key, :credit, :round, 0, :selected, 0)
 ON CONFLICT (queue, dimension, key) DO UPDATE SET
   credit = excluded.credit,
+  round = excluded.round,
+  idle = 0,
   selected_total = selected_total + excluded.selected_total
 
 -- name: queues.count_selected
@@ -333,3 +335,62 @@ DELETE FROM harn_temporal_queue_pauses WHERE queue = :queue
 
 -- name: queues.paused
 SELECT paused_at_ms, paused_by FROM harn_temporal_queue_pauses WHERE queue = :queue
+
+-- name: queues.figures
+SELECT q.topic, q.queue_id, q.responses, coalesce(e.acked, 0), coalesce(e.purged, 0),
+  (SELECT coalesce(sum(ready), 0) FROM @queue_lanes WHERE queue_id = q.queue_id),
+  (SELECT coalesce(sum(claimed), 0) FROM @queue_groups WHERE queue_id = q.queue_id),
+  (SELECT count(*) FROM @queue_jobs WHERE queue_id = q.queue_id AND place = 3),
+  (SELECT max(deliveries) FROM @queue_jobs
+   WHERE queue_id = q.queue_id AND place <> 0 AND deliveries > 1),
+  (SELECT min(oldest_at_ms) FROM @queue_lanes WHERE queue_id = q.queue_id AND ready > 0)
+FROM @queues q LEFT JOIN @queue_ended e ON e.queue_id = q.queue_id
+WHERE q.topic = :topic
+
+-- name: queues.keys
+SELECT k.key, sum(g.claimed), sum(coalesce(l.ready, 0)), min(l.oldest_at_ms)
+FROM @queue_group_keys k
+JOIN @queue_groups g ON g.group_id = k.group_id
+LEFT JOIN (
+  SELECT group_id, sum(ready) AS ready, min(oldest_at_ms) AS oldest_at_ms FROM @queue_lanes
+  WHERE queue_id = :queue_id AND ready > 0
+  GROUP BY group_id
+) l ON l.group_id = k.group_id
+WHERE k.queue_id = :queue_id AND k.dimension = :dimension
+GROUP BY k.key
+ORDER BY k.key
+
+-- name: queues.credits
+SELECT key, credit, selected_total, deferred_total FROM harn_temporal_queue_credits
+WHERE queue = :queue AND dimension = :dimension
+ORDER BY key
+
+-- name: queues.waiting_since
+SELECT count(*) FROM @queue_lanes l JOIN @queue_jobs j
+  ON j.group_id = l.group_id AND j.rank = l.rank AND j.place = 1 AND j.due_at_ms <= :until_ms
+WHERE l.queue_id = :queue_id AND l.ready > 0 AND l.oldest_at_ms <= :until_ms
+
+-- name: queues.ready_by_time
+-- Of jobs that lie among the claimed or delayed though time has made them ready.
+SELECT k.key, min(j.due_at_ms), count(*), count(CASE j.place WHEN 2 THEN 1 END)
+FROM @queue_jobs j JOIN @queue_group_keys k
+  ON k.group_id = j.group_id AND k.dimension = :dimension
+WHERE j.queue_id = :queue_id AND j.due_at_ms <= :now_ms
+  AND ((j.place = 2 AND j.expires_at_ms <= :now_ms) OR j.place = 3)
+GROUP BY k.key
+
+-- name: queues.list
+SELECT j.job_id, g.trigger_id, g.binding_key, g.tenant, j.rank, j.enqueued_at_ms, j.due_at_ms,
+  j.event_id, j.acked, j.purged, j.place, j.claim_id, j.consumer_id, j.claimed_at_ms,
+  j.expires_at_ms, j.deliveries
+FROM @queue_jobs j JOIN @queue_groups g ON g.group_id = j.group_id
+WHERE j.queue_id = :queue_id AND j.present = 1 AND j.job_id > :after
+ORDER BY j.job_id
+LIMIT :limit
+
+-- name: queues.unclaimed
+SELECT job_id FROM @queue_jobs j
+WHERE queue_id = :queue_id AND present = 1 AND job_id > :after
+  AND (place IN (1, 3) OR (place = 2 AND expires_at_ms <= :now_ms))
+ORDER BY job_id
+LIMIT :limit

@@ -1,0 +1,340 @@
+"""A queue as selection sees it inside one transaction, by index, with what was taken so far.
+
+Several selections are made before any is written: what they take is kept here, over what the
+tables say. So a batch of claims costs one append, and each lane and balance one update.
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator
+
+from harn_temporal.eventlog.statements import Statements
+from harn_temporal.scheduler.candidates import RANKS, Candidate
+from harn_temporal.scheduler.policy import Policy
+from harn_temporal.scheduler.selection import Allowed, ReadyJobs, Selection
+
+_PAGE = 64
+
+_Lane = tuple[int, int]
+"""A group and a rank."""
+
+
+class QueueWindow(ReadyJobs):
+    """`queue` is the name as part of a topic; keys in `excluded` are not for who asks here.
+
+    Call `save` when all selections are made.
+    """
+
+    def __init__(
+        self,
+        statements: Statements,
+        queue_id: int,
+        queue: str,
+        policy: Policy,
+        excluded: Collection[str] = (),
+    ) -> None:
+        self._statements = statements
+        self._excluded = excluded
+        self._queue_id = queue_id
+        self._policy = policy
+        self._scope = {"queue": queue, "dimension": policy.fairness_key}
+        rows = statements.rows("queues.round", **self._scope)
+        self._last_key: str | None = rows[0][0] if rows else None
+        self.rounds, self.starvations = rows[0][1:] if rows else (0, 0)
+        self._round_changed = False
+        self._ages = tuple(
+            _ByAge(statements, queue_id, policy.fairness_key, rank) for rank in RANKS
+        )
+        self._heads: dict[str, dict[_Lane, Candidate]] = {}
+        self._in_flight: dict[str, int] = {}
+        self._balances: dict[str, int] = {}
+        self._changed: set[str] = set()
+        self._selected: Counter[str] = Counter()
+        self._idle: set[str] = set()
+        self._credited: list[tuple[str, int]] = []
+        self._credited_from: str | None = None
+        self._credited_all = False
+
+    @property
+    def last_key(self) -> str | None:
+        return self._last_key
+
+    def oldest(self, rank: int) -> Iterator[Candidate]:
+        return iter(self._ages[rank])
+
+    def heads(self, key: str) -> Collection[Candidate]:
+        return self._heads_of(key).values()
+
+    def in_flight(self, key: str) -> int:
+        found = self._in_flight.get(key)
+        if found is None:
+            rows = self._statements.rows(
+                "queues.in_flight",
+                queue_id=self._queue_id,
+                dimension=self._policy.fairness_key,
+                key=key,
+            )
+            found = self._in_flight[key] = int(rows[0][0])
+        return found
+
+    def credited(self) -> Iterator[str]:
+        last = self._last_key
+        if last is not None:
+            yield from self._credited_after(last, None)
+        yield from self._credited_after("", last)
+
+    def refill(self, policy: Policy, allowed: Allowed) -> None:
+        self.rounds += 1
+        self._round_changed = True
+        # What this transaction knows better than the tables is dealt with here, the rest there.
+        known = {*self._heads, *self._in_flight, *self._changed}
+        params = {**self._scope, "round": self.rounds}
+        self._statements.run(
+            "queues.refill",
+            **params,
+            queue_id=self._queue_id,
+            credit=policy.default_weight * policy.quantum,
+            cap=policy.max_concurrent_per_key,
+            but=json.dumps(sorted({*known, *self._excluded})),
+        )
+        self._statements.run_many(
+            "queues.reweigh",
+            [
+                {**params, "key": key, "credit": policy.grant(key)}
+                for key in policy.weights
+                if key not in known
+            ],
+        )
+        for key in known:
+            if allowed(key) and self._heads_of(key):
+                self._set_balance(key, policy.grant(key))
+        self._forget_credited()
+
+    def take(self, selection: Selection) -> None:
+        """Apply a selection: its job is no longer ready."""
+        candidate = selection.candidate
+        key = candidate.key
+        self._in_flight[key] = self.in_flight(key) + 1
+        self._advance(candidate)
+        self._selected[key] += 1
+        if selection.starved:
+            self.starvations += 1
+            self._round_changed = True
+        if selection.spends:
+            self._set_balance(key, self._balances[key] - 1)
+            self._last_key = key
+            self._round_changed = True
+
+    def pass_over(self, candidate: Candidate) -> None:
+        """The job is not ready after all."""
+        self._advance(candidate)
+
+    def defer(self) -> None:
+        """No key is eligible: where jobs are ready, count that their keys were deferred."""
+        self._statements.run(
+            "queues.defer",
+            **self._scope,
+            queue_id=self._queue_id,
+            but=json.dumps(sorted(self._excluded)),
+        )
+
+    def save(self) -> None:
+        if self._round_changed:
+            self._statements.run(
+                "queues.save_round",
+                **self._scope,
+                last_key=self._last_key,
+                rounds=self.rounds,
+                starvations=self.starvations,
+            )
+        self._statements.run_many(
+            "queues.save_credit",
+            [
+                {
+                    **self._scope,
+                    "key": key,
+                    "credit": self._balances[key],
+                    "round": self.rounds,
+                    "selected": self._selected.pop(key, 0),
+                }
+                for key in sorted(self._changed)
+            ],
+        )
+        self._statements.run_many(
+            "queues.count_selected",
+            [
+                {**self._scope, "key": key, "selected": count}
+                for key, count in self._selected.items()
+            ],
+        )
+        self._statements.run_many(
+            "queues.save_idle", [{**self._scope, "key": key} for key in sorted(self._idle)]
+        )
+
+    def _advance(self, candidate: Candidate) -> None:
+        """Put the job after `candidate` at the head of its lane."""
+        rows = self._statements.rows(
+            "queues.next_in_lane",
+            group_id=candidate.lane,
+            rank=candidate.rank,
+            after_at_ms=candidate.due_at_ms,
+            after_id=candidate.job_id,
+        )
+        following = None
+        if rows:
+            due_at_ms, job_id = rows[0]
+            following = Candidate(
+                job_id, candidate.key, candidate.rank, due_at_ms, due_at_ms, candidate.lane
+            )
+        self._ages[candidate.rank].advance(candidate, following)
+        heads = self._heads_of(candidate.key)
+        lane = (candidate.lane, candidate.rank)
+        if following is None:
+            heads.pop(lane, None)
+        else:
+            heads[lane] = following
+
+    def _heads_of(self, key: str) -> dict[_Lane, Candidate]:
+        found = self._heads.get(key)
+        if found is None:
+            rows = self._statements.rows(
+                "queues.heads",
+                queue_id=self._queue_id,
+                dimension=self._policy.fairness_key,
+                key=key,
+            )
+            found = self._heads[key] = {(row[1], row[2]): _candidate(row) for row in rows}
+        return found
+
+    def _credited_after(self, after: str, until: str | None) -> Iterator[str]:
+        """Keys with a positive balance, after `after` and up to `until`, in order."""
+        while True:
+            page, more = self._credited_page(after)
+            for key, credit in page:
+                if until is not None and key > until:
+                    return
+                after = key
+                balance = self._balances.setdefault(key, min(credit, self._policy.grant(key)))
+                if balance <= 0:
+                    continue
+                if self._heads_of(key):
+                    yield key
+                else:
+                    self._idle.add(key)
+            if not more:
+                return
+
+    def _credited_page(self, after: str) -> tuple[list[tuple[str, int]], bool]:
+        """Keys after `after` that had credit when they were read, and whether more may follow."""
+        if self._credited_from is not None and self._credited_from <= after:
+            found = self._credited[bisect.bisect_right(self._credited, after, key=_key) :]
+            if found or self._credited_all:
+                return found, bool(found) and not self._credited_all
+        rows = self._statements.rows("queues.credited", **self._scope, after=after, limit=_PAGE)
+        self._credited, self._credited_from = rows, after
+        self._credited_all = len(rows) < _PAGE
+        return rows, not self._credited_all
+
+    def _forget_credited(self) -> None:
+        """Balances have grown: those changed here are written, so that an index finds them."""
+        self._write_balances()
+        self._credited, self._credited_from, self._credited_all = [], None, False
+
+    def _write_balances(self) -> None:
+        self._statements.run_many(
+            "queues.save_credit",
+            [
+                {
+                    **self._scope,
+                    "key": key,
+                    "credit": self._balances[key],
+                    "round": self.rounds,
+                    "selected": 0,
+                }
+                for key in sorted(self._changed)
+            ],
+        )
+        self._changed.clear()
+        self._balances.clear()
+
+    def _set_balance(self, key: str, balance: int) -> None:
+        self._balances[key] = balance
+        self._changed.add(key)
+        self._idle.discard(key)
+
+
+class _ByAge:
+    """The heads of the lanes of one rank, oldest first; read in pages, as far as needed."""
+
+    def __init__(self, statements: Statements, queue_id: int, dimension: str, rank: int) -> None:
+        self._statements = statements
+        self._where = {"queue_id": queue_id, "dimension": dimension, "rank": rank}
+        self._read: list[Candidate] = []
+        self._more = True
+        self._moved: set[int] = set()
+        self._heads: list[tuple[int, int, Candidate]] = []
+        """Of the lanes that were moved on."""
+        self._limit = 1
+
+    def __iter__(self) -> Iterator[Candidate]:
+        read, moved = self._unmoved(), iter(self._heads)
+        left, right = next(read, None), next(moved, None)
+        while left is not None or right is not None:
+            if right is None or (left is not None and left.by_age < right[:2]):
+                assert left is not None  # one of the two is there
+                yield left
+                left = next(read, None)
+            else:
+                yield right[2]
+                right = next(moved, None)
+
+    def advance(self, taken: Candidate, following: Candidate | None) -> None:
+        if taken.lane in self._moved:
+            index = bisect.bisect_left(self._heads, taken.by_age, key=lambda head: head[:2])
+            if index < len(self._heads) and self._heads[index][2].lane == taken.lane:
+                del self._heads[index]
+        self._moved.add(taken.lane)
+        if following is not None:
+            bisect.insort(self._heads, (*following.by_age, following))
+
+    def _unmoved(self) -> Iterator[Candidate]:
+        while self._read and self._read[0].lane in self._moved:
+            del self._read[0]
+        index = 0
+        while True:
+            while index < len(self._read):
+                if self._read[index].lane not in self._moved:
+                    yield self._read[index]
+                index += 1
+            if not self._more:
+                return
+            self._read_more()
+
+    def _read_more(self) -> None:
+        after = self._read[-1].by_age if self._read else self._after
+        rows = self._statements.rows(
+            "queues.by_age",
+            **self._where,
+            after_at_ms=after[0],
+            after_id=after[1],
+            limit=self._limit,
+        )
+        self._more = len(rows) == self._limit
+        self._limit = min(self._limit * 8, 512)
+        self._read.extend(map(_candidate, rows))
+        if self._read:
+            self._after = self._read[-1].by_age
+
+    _after = (-(2**63), 0)
+
+
+def _candidate(row: tuple[str, int, int, int, int]) -> Candidate:
+    key, group_id, rank, due_at_ms, job_id = row
+    return Candidate(job_id, key, rank, due_at_ms, due_at_ms, group_id)
+
+
+def _key(pair: tuple[str, int]) -> str:
+    return pair[0]

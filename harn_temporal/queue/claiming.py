@@ -1,0 +1,132 @@
+"""Claiming jobs: the one place where the policy meets the queue."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+
+from harn_temporal.canonical import clean_text
+from harn_temporal.eventlog import topics
+from harn_temporal.eventlog.log import Transaction
+from harn_temporal.eventlog.queue_jobs import Job, QueueJobs
+from harn_temporal.eventlog.records import Append, Record
+from harn_temporal.queue.models import Claim, ClaimOrder, Claims
+from harn_temporal.queue.names import checked_queue
+from harn_temporal.scheduler import Policy, Receipt, receipt, select
+
+
+def claim(tx: Transaction, order: ClaimOrder, policy: Policy) -> Claims:
+    """Take ready jobs, in the order of the policy, for `ttl_ms` from now on the store's clock.
+
+    The balances that the policy keeps are moved on in the same transaction. Where hundreds of
+    claims have just expired, only some of their jobs are looked at; `claim_caught_up` waits.
+    """
+    found = _claim(tx, order, policy, partly=True)
+    assert found is not None  # only a caller that wants all of them gets None
+    return found
+
+
+def claim_caught_up(tx: Transaction, order: ClaimOrder, policy: Policy) -> Claims | None:
+    """As `claim`; but None, to be called again, while time has made more jobs ready.
+
+    Those that it could move to their lanes in this transaction are moved.
+    """
+    return _claim(tx, order, policy, partly=False)
+
+
+def _claim(tx: Transaction, order: ClaimOrder, policy: Policy, *, partly: bool) -> Claims | None:
+    queue = checked_queue(tx, order.queue)
+    jobs = tx.queues.jobs(queue)
+    if jobs is None:
+        return Claims(now_ms=tx.now_ms)
+    key = None if order.request_id is None else f"{queue}/claim/{clean_text(order.request_id)}"
+    written = tx.written(key) if key else ()
+    if written:
+        return _told(tx, queue, jobs, [_claim_of(record, order.queue, jobs) for record in written])
+    if tx.queues.pause(queue):
+        return Claims(paused=True, now_ms=tx.now_ms)
+    if not tx.queues.move_by_time(jobs) and not partly:
+        return None
+    return _told(tx, queue, jobs, _take(tx, jobs, order, policy, key))
+
+
+def _take(
+    tx: Transaction, jobs: QueueJobs, order: ClaimOrder, policy: Policy, key: str | None
+) -> list[Claim]:
+    now_ms = tx.now_ms
+    window = tx.queues.window(jobs, policy, order.excluded_keys)
+    claims: list[Claim] = []
+    deferred = False
+    while len(claims) < order.limit:
+        selection = select(window, policy, now_ms, order.excluded_keys)
+        if selection is None:
+            deferred = True
+            break
+        candidate = selection.candidate
+        job = jobs.find(candidate.job_id)
+        if job is None or _waits(job, now_ms):
+            # Somebody whose clock is ahead of ours moved the job to its lane before its time.
+            if job is not None:
+                jobs.move(candidate.job_id, job, now_ms)
+            window.pass_over(candidate)
+            continue
+        window.take(selection)
+        candidate = dataclasses.replace(candidate, enqueued_at_ms=job.enqueued_at_ms)
+        why = receipt(dataclasses.replace(selection, candidate=candidate), now_ms)
+        claims.append(_new_claim(order, candidate.job_id, job, why, now_ms))
+    topic = topics.claims_topic(order.queue)
+    tx.append([_record(each, topic) for each in claims], key=key)
+    window.save()
+    if deferred:
+        window.defer()
+    return claims
+
+
+def _waits(job: Job, now_ms: int) -> bool:
+    return job.ended or job.claimed_at(now_ms) or job.due_at_ms > now_ms
+
+
+def _new_claim(order: ClaimOrder, job_id: int, job: Job, why: Receipt, now_ms: int) -> Claim:
+    return Claim.model_construct(
+        queue=order.queue,
+        job_event_id=job_id,
+        claim_id=str(uuid.uuid4()),
+        consumer_id=order.consumer_id,
+        claimed_at_ms=now_ms,
+        expires_at_ms=now_ms + order.ttl_ms,
+        delivery=job.deliveries + 1,
+        event_id=job.event_id,
+        scheduling=why,
+    )
+
+
+def _record(claim: Claim, topic: str) -> Append:
+    return Append(
+        topic,
+        "job_claimed",
+        {
+            "job_event_id": claim.job_event_id,
+            "claim_id": claim.claim_id,
+            "consumer_id": claim.consumer_id,
+            "claimed_at_ms": claim.claimed_at_ms,
+            "expires_at_ms": claim.expires_at_ms,
+            "scheduling": dict(claim.scheduling),
+        },
+    )
+
+
+def _claim_of(record: Record, queue: str, jobs: QueueJobs) -> Claim:
+    """A claim that was made before, read back. Whether it still holds, renewing it tells."""
+    payload = record.payload
+    job = jobs.find(payload["job_event_id"]) or Job()
+    return Claim(**payload, queue=queue, delivery=job.deliveries, event_id=job.event_id)
+
+
+def _told(tx: Transaction, queue: str, jobs: QueueJobs, claims: list[Claim]) -> Claims:
+    return Claims.model_construct(
+        claims=tuple(claims),
+        ready=tx.queues.any_ready(jobs.topic),
+        paused=False,
+        next_at_ms=tx.queues.next_at_ms(queue),
+        now_ms=tx.now_ms,
+    )
