@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from harn_temporal.activities.a2a_hop import AgentHop
+from harn_temporal.activities.attempt_end import outcome_of_end, told
 from harn_temporal.activities.attempt_log import AttemptLog
 from harn_temporal.activities.handler_call import HandlerCall, HandlerEnd, describe
 from harn_temporal.activities.heartbeats import beating
@@ -29,18 +29,12 @@ from harn_temporal.event_address import with_event
 from harn_temporal.eventlog.log import EventLog
 from harn_temporal.handlers import Handler
 from harn_temporal.workflows.activity_types import (
-    ATTEMPT_FAILED,
     RECORD_CANCELLED,
     RECORD_LOST_ATTEMPT,
     RUN_ATTEMPT,
 )
 
-logger = logging.getLogger("harn_temporal.activities")
-
 LoadHandler = Callable[[str], Handler]
-
-RED = frozenset({"failed", "timeout", "denied"})
-"""Statuses of an attempt that the Web UI shows as a failed activity."""
 
 
 class AttemptActivities:
@@ -51,10 +45,12 @@ class AttemptActivities:
         log: EventLog,
         load_handler: LoadHandler,
         executor: Executor,
+        hop: AgentHop,
         clock: Clock = system_clock,
     ) -> None:
         self._log = log
         self._load_handler = load_handler
+        self._hop = hop
         self._executor = executor
         self._clock = clock
 
@@ -66,12 +62,10 @@ class AttemptActivities:
                 records = self._records(request, message.dispatch_id, message.attempt)
                 outcome = await records.start()
             if outcome is None:
-                end = await self._handle(request, message.attempt)
-                ended = _outcome(request, message.attempt, end)
-                outcome = await until_written(lambda: records.end(ended))
-        if outcome.status in RED:
-            raise _failure(request, outcome)
-        return outcome
+                end = await self._handle(request, message.dispatch_id, message.attempt)
+                ended = outcome_of_end(request, message.attempt, end)
+                outcome = await until_written(lambda: _write(records, ended))
+        return told(request, outcome)
 
     @activity.defn(name=RECORD_LOST_ATTEMPT.name)
     async def record_lost_attempt(self, message: LostAttempt) -> AttemptOutcome:
@@ -84,7 +78,7 @@ class AttemptActivities:
                 message.status,
                 error=message.error,
                 error_class="unknown" if message.status == "failed" else None,
-            )
+            ).model_copy(update={"remote_task": message.remote_task})
             return await records.end_lost(outcome)
 
     @activity.defn(name=RECORD_CANCELLED.name)
@@ -99,8 +93,10 @@ class AttemptActivities:
             self._log, request, dispatch_id=dispatch_id, run_id=run_id, attempt=attempt
         )
 
-    async def _handle(self, request: DispatchRequest, attempt: int) -> HandlerEnd:
+    async def _handle(self, request: DispatchRequest, dispatch_id: str, attempt: int) -> HandlerEnd:
         binding = request.binding
+        if binding.handler.kind == "a2a":
+            return await self._hop.send(request, dispatch_id)
         try:
             handler = self._load_handler(binding.handler.uri)
         except HandlerLoadError as error:  # this worker's manifest is not the dispatch's
@@ -121,36 +117,8 @@ class AttemptActivities:
         return await call.run(binding.timeout_ms)
 
 
-def _outcome(request: DispatchRequest, attempt: int, end: HandlerEnd) -> AttemptOutcome:
-    outcome = verdict(
-        request.binding,
-        attempt,
-        end.status,
-        result=end.result,
-        error=end.error,
-        error_class=end.error_class,
-    )
-    if end.retryable:
+async def _write(records: AttemptLog, outcome: AttemptOutcome) -> AttemptOutcome:
+    if outcome.pending and outcome.remote_task is not None:
+        await records.pend(outcome.remote_task)
         return outcome
-    return outcome.model_copy(update={"retry_in_ms": None, "final": "failed"})
-
-
-def _failure(request: DispatchRequest, outcome: AttemptOutcome) -> ApplicationError:
-    """Shows the attempt red. Benign: what the SDK would log for it is logged here, in brief."""
-    logger.warning(
-        "attempt_failed",
-        extra={
-            "trigger_id": request.binding.trigger_id,
-            "event_id": request.event_id,
-            "attempt": outcome.attempt,
-            "status": outcome.status,
-            "error_class": outcome.error_class,
-        },
-    )
-    return ApplicationError(
-        outcome.error or outcome.status,
-        outcome,
-        type=ATTEMPT_FAILED,
-        non_retryable=True,
-        category=ApplicationErrorCategory.BENIGN,
-    )
+    return await records.end(outcome)

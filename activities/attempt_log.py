@@ -12,6 +12,7 @@ from harn_temporal.contracts import (
     AttemptOutcome,
     DispatchRequest,
     EventAddress,
+    RemoteTask,
 )
 from harn_temporal.dispatch_records import (
     attempt_history,
@@ -19,6 +20,8 @@ from harn_temporal.dispatch_records import (
     end_key,
     ended,
     outcome_of,
+    pending,
+    pending_key,
     start_key,
     started,
 )
@@ -46,6 +49,7 @@ class AttemptLog:
         self._dispatch_id = dispatch_id
         self._attempt = attempt
         self._start_key = start_key(dispatch_id, run_id, attempt)
+        self._pending_key = pending_key(dispatch_id, run_id, attempt)
         self._end_key = end_key(dispatch_id, attempt)
 
     async def start(self) -> AttemptOutcome | None:
@@ -62,6 +66,15 @@ class AttemptLog:
             return None
 
         return await self._log.transact(work)
+
+    async def pend(self, task: RemoteTask) -> None:
+        """Append that the attempt goes on as a task of an agent."""
+
+        def work(tx: Transaction) -> None:
+            batch = pending(self._request, self._attempt, task, now_ms=tx.now_ms)
+            tx.append(batch, key=self._pending_key)
+
+        await self._log.transact(work)
 
     async def end(self, outcome: AttemptOutcome) -> AttemptOutcome:
         """Append the outcome and give it, or the one that somebody else appended before."""

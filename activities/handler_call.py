@@ -11,7 +11,7 @@ from typing import Any
 
 from harn_temporal.activities.interruption import Interruption
 from harn_temporal.context import HandlerContext, mark_cancelled
-from harn_temporal.contracts import AttemptStatus, ErrorClass
+from harn_temporal.contracts import AttemptStatus, ErrorClass, RemoteTask
 from harn_temporal.dispatch_records import error_class_of
 from harn_temporal.durations import format_duration
 from harn_temporal.errors import Denied, Waiting
@@ -26,13 +26,20 @@ PATIENCE_S = 5.0
 
 @dataclass(frozen=True)
 class HandlerEnd:
-    """How a call ended, before the retry policy says what follows."""
+    """How a call ended, before the retry policy says what follows.
+
+    With `pending` it has not ended: it goes on as `remote_task`, and the dispatch follows it.
+    """
 
     status: AttemptStatus
     result: Any = None
     error: str | None = None
     error_class: ErrorClass | None = None
     retryable: bool = True
+    retry_after_ms: int | None = None
+    """The next attempt is not before this, whatever the retry policy says."""
+    remote_task: RemoteTask | None = None
+    pending: bool = False
 
 
 class HandlerCall:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from harn_temporal.contracts import AttemptOutcome, AttemptStatus, DispatchRequest
+from harn_temporal.contracts import AttemptOutcome, AttemptStatus, DispatchRequest, RemoteTask
 from harn_temporal.events import TriggerEvent
 
 SCHEMA_VERSION = 1
@@ -144,6 +144,15 @@ def running_part(request: DispatchRequest, attempt: int) -> tuple[list[Json], li
     return [node], [_entry_edge(request, attempt)]
 
 
+def pending_part(request: DispatchRequest, attempt: int, task: RemoteTask) -> list[Json]:
+    """A hop's node once more, while the agent works on its task."""
+    return [
+        _attempt_node(
+            request, attempt, status="running", outcome="pending", extra=_task_metadata(task)
+        )
+    ]
+
+
 def ended_part(request: DispatchRequest, outcome: AttemptOutcome) -> list[Json]:
     """An attempt's node once more, as it ended."""
     extra: Json = {}
@@ -152,6 +161,8 @@ def ended_part(request: DispatchRequest, outcome: AttemptOutcome) -> list[Json]:
         label, extra = _success(request, outcome.result)
     else:
         extra["error"] = outcome.error
+    if outcome.remote_task is not None:
+        extra |= _task_metadata(outcome.remote_task)
     return [
         _attempt_node(
             request,
@@ -249,6 +260,10 @@ def _success(request: DispatchRequest, result: Any) -> tuple[str, Json]:
         pending = fields.get("kind") == "a2a_task_handle"
         return "pending" if pending else "completed", extra
     return "success", {}
+
+
+def _task_metadata(task: RemoteTask) -> Json:
+    return {"task_id": task.task_id, "state": task.state}
 
 
 def _present(fields: Mapping[str, Any], **wanted: type) -> Json:

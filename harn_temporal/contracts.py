@@ -15,7 +15,9 @@ from harn_temporal.events import TriggerEvent
 
 AttemptStatus = Literal["success", "failed", "denied", "timeout", "waiting", "cancelled"]
 DispatchStatus = Literal["succeeded", "failed", "dlq", "skipped", "waiting", "cancelled"]
-DispatchPhase = Literal["predicate", "attempt", "retry_wait", "store_wait", "cancelling", "ended"]
+DispatchPhase = Literal[
+    "predicate", "attempt", "following", "retry_wait", "store_wait", "cancelling", "ended"
+]
 ErrorClass = Literal[
     "provider_5xx",
     "predicate_panic",
@@ -92,25 +94,6 @@ class AttemptRequest(Message):
     attempt: int
 
 
-class LostAttempt(Message):
-    """An attempt whose worker can no longer speak for it; the workflow reports it."""
-
-    dispatch: DispatchRequest
-    dispatch_id: str
-    attempt: int
-    status: AttemptStatus
-    error: str
-
-
-class CancelledDispatch(Message):
-    """A dispatch that was cancelled while no attempt ran: before the first, or in a retry wait."""
-
-    dispatch: DispatchRequest
-    dispatch_id: str
-    attempts: int
-    """How many attempts had ended by then."""
-
-
 class RemoteTask(Message):
     """A task at an A2A agent, with what it takes to ask about it.
 
@@ -129,11 +112,41 @@ class RemoteTask(Message):
     """What the agent's interface wants back in every call, where it names one."""
 
 
+class LostAttempt(Message):
+    """An attempt whose worker can no longer speak for it; the workflow reports it."""
+
+    dispatch: DispatchRequest
+    dispatch_id: str
+    attempt: int
+    status: AttemptStatus
+    error: str
+    remote_task: RemoteTask | None = None
+
+
+class FollowedTask(Message):
+    """A task of an A2A agent that an attempt goes on as: what to ask about, or to cancel."""
+
+    dispatch: DispatchRequest
+    dispatch_id: str
+    attempt: int
+    task: RemoteTask
+
+
+class CancelledDispatch(Message):
+    """A dispatch that was cancelled while no attempt ran: before the first, or in a retry wait."""
+
+    dispatch: DispatchRequest
+    dispatch_id: str
+    attempts: int
+    """How many attempts had ended by then."""
+
+
 class AttemptOutcome(Message):
     """How an attempt ended, and what follows: a retry after `retry_in_ms`, or `final`.
 
     With `pending` the attempt has not ended: it goes on as `remote_task`, which the dispatch
-    follows, and nothing is written yet about how it ends.
+    follows, and nothing is written yet about how it ends. Then `retry_in_ms` says how long the
+    agent asked not to be asked, and `error` why it could not be asked.
     """
 
     attempt: int
@@ -169,7 +182,8 @@ class DispatchOutcome(Message):
 class DispatchState(Message):
     """The answer to the query `state`: what a dispatch does at this moment.
 
-    `phase` is one of predicate, attempt, retry_wait, store_wait, cancelling, ended.
+    `phase` is one of predicate, attempt, following (the task of an A2A agent), retry_wait,
+    store_wait, cancelling, ended.
     `attempt` is 0 before the first one. `until` is RFC 3339 and says when a wait ends.
     """
 

@@ -16,9 +16,13 @@ from temporalio.service import RPCError
 from temporalio.worker import Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from harn_temporal.a2a.client import A2aClient
+from harn_temporal.activities.a2a_hop import AgentHop
+from harn_temporal.activities.a2a_task import A2aTaskActivities
 from harn_temporal.activities.attempt import AttemptActivities, LoadHandler
 from harn_temporal.activities.breaker import PredicateBreaker
 from harn_temporal.activities.handler_threads import HandlerThreads
+from harn_temporal.activities.interruption import interruption
 from harn_temporal.activities.predicate import PredicateActivities
 from harn_temporal.activities.pump import PumpActivities
 from harn_temporal.activities.pump_loop import Pump
@@ -108,6 +112,7 @@ async def running_worker(
     options: WorkerOptions = WorkerOptions(),
     *,
     clock: Clock = system_clock,
+    agents: A2aClient | None = None,
 ) -> AsyncIterator[RunningWorker]:
     """Register the manifest's bindings and work for its package until the block is left.
 
@@ -117,7 +122,7 @@ async def running_worker(
     """
     bindings = await register(log, manifest.package, manifest.bindings)
     search_attributes = await register_search_attributes(client)
-    workers = [_handler_worker(client, log, manifest, options, clock=clock)]
+    workers = [_handler_worker(client, log, manifest, options, clock=clock, agents=agents)]
     if options.pump:
         current = {binding.trigger_id: binding for binding in bindings}
         workers.append(
@@ -159,10 +164,13 @@ def _handler_worker(
     options: WorkerOptions,
     *,
     clock: Clock,
+    agents: A2aClient | None,
 ) -> Worker:
     executor = HandlerThreads()
     load: LoadHandler = lru_cache(maxsize=None)(manifest.handlers.load)
-    attempts = AttemptActivities(log, load, executor, clock)
+    hop = AgentHop(agents or A2aClient(clock=clock), interruption=interruption)
+    attempts = AttemptActivities(log, load, executor, hop, clock)
+    tasks = A2aTaskActivities(log, hop)
     predicates = PredicateActivities(log, load, executor, PredicateBreaker(clock), clock=clock)
     return Worker(
         client,
@@ -172,6 +180,8 @@ def _handler_worker(
             attempts.run_attempt,
             attempts.record_lost_attempt,
             attempts.record_cancelled,
+            tasks.poll_a2a_task,
+            tasks.cancel_a2a_task,
             predicates.evaluate_when,
         ],
         workflow_runner=workflow_runner(),

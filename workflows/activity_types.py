@@ -9,6 +9,7 @@ from harn_temporal.contracts import (
     AttemptOutcome,
     AttemptRequest,
     CancelledDispatch,
+    FollowedTask,
     LostAttempt,
     PredicateRequest,
     PredicateVerdict,
@@ -34,6 +35,13 @@ RUN_ATTEMPT = ActivityType("run_attempt", AttemptRequest, AttemptOutcome)
 """Appends the start, calls the handler, appends the outcome. Raises ATTEMPT_FAILED with the
 outcome as its detail where the handler failed, so that the attempt shows red in the Web UI."""
 
+POLL_A2A_TASK = ActivityType("poll_a2a_task", FollowedTask, AttemptOutcome)
+"""Asks an agent about the task that an attempt goes on as; appends the outcome once it ended.
+Raises ATTEMPT_FAILED as RUN_ATTEMPT does."""
+
+CANCEL_A2A_TASK = ActivityType("cancel_a2a_task", FollowedTask, type(None))
+"""Asks an agent to cancel a task. Appends nothing."""
+
 RECORD_LOST_ATTEMPT = ActivityType("record_lost_attempt", LostAttempt, AttemptOutcome)
 """Appends the outcome of an attempt whose worker cannot, and adopts one that was appended."""
 
@@ -51,3 +59,6 @@ STORE_UNAVAILABLE = "StoreUnavailable"
 
 WORKER_SHUTDOWN = "WorkerShutdown"
 """The error type the SDK gives to an activity that was cut short by an orderly shutdown."""
+
+AGENT_UNAVAILABLE = "AgentUnavailable"
+"""The error type of a request to cancel a task that the agent could not take just now."""

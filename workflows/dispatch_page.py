@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
-from harn_temporal.contracts import DispatchRequest
+from harn_temporal.contracts import AttemptOutcome, DispatchRequest
 from harn_temporal.durations import format_duration
 
 HARN_TRIGGER = SearchAttributeKey.for_keyword("HarnTrigger")
@@ -33,8 +33,10 @@ KEYWORD_LIMIT = 255
 
 RUNNING = "running"
 WAITING_FOR_RETRY = "retrying"
+FOLLOWING = "following"
 
 _ERROR_LIMIT = 500
+_ID_LIMIT = 100
 
 
 def retry_summary(delay_ms: int, backoff: str) -> str:
@@ -68,6 +70,23 @@ class DispatchPage:
         if self._upserts:
             workflow.upsert_search_attributes([HARN_STATUS.value_set(WAITING_FOR_RETRY)])
 
+    def following(self, outcome: AttemptOutcome, until: datetime, give_up: datetime) -> None:
+        """Shown anew for each question; the search attribute is written for the first only."""
+        task = outcome.remote_task
+        assert task is not None  # what is pending has one
+        text = (
+            f"**Following task `{_code(task.task_id)}`** of agent `{_code(task.target_agent)}`, "
+            f"which is {_code(task.state)}. It is asked again at {_moment(until)}, until "
+            f"{_moment(give_up)}."
+        )
+        if outcome.error:
+            text += f"\n\nThe agent could not be asked:\n\n{_quoted(outcome.error)}"
+        workflow.set_current_details(text)
+
+    def follows(self) -> None:
+        if self._upserts:
+            workflow.upsert_search_attributes([HARN_STATUS.value_set(FOLLOWING)])
+
     def store_wait(self, until: datetime) -> None:
         workflow.set_current_details(
             "**Waiting for the EventLog**, which cannot be reached. "
@@ -93,6 +112,11 @@ def after(delay: timedelta) -> datetime:
 
 def _moment(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _code(text: str) -> str:
+    """An agent's text where it can be read as no markup."""
+    return "".join(char for char in text[:_ID_LIMIT] if char.isprintable() and char != "`")
 
 
 def _quoted(error: str | None) -> str:

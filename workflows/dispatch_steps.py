@@ -23,12 +23,17 @@ from harn_temporal.contracts import (
     DispatchState,
     DispatchStatus,
     EventAddress,
+    FollowedTask,
     LostAttempt,
     PredicateRequest,
     PredicateVerdict,
+    RemoteTask,
 )
+from harn_temporal.durations import format_duration
 from harn_temporal.workflows.activity_types import (
+    CANCEL_A2A_TASK,
     EVALUATE_WHEN,
+    POLL_A2A_TASK,
     RECORD_CANCELLED,
     RECORD_LOST_ATTEMPT,
     RUN_ATTEMPT,
@@ -36,6 +41,7 @@ from harn_temporal.workflows.activity_types import (
 )
 from harn_temporal.workflows.attempt_fate import CutShort, Ended, Lost, StoreDown, fate_of
 from harn_temporal.workflows.dispatch_page import DispatchPage, after, retry_summary
+from harn_temporal.workflows.follow_pace import FollowPace
 
 T = TypeVar("T")
 InputT = TypeVar("InputT")
@@ -57,6 +63,12 @@ UNTIL_RECORDED = RetryPolicy(
     initial_interval=FIRST_STORE_PAUSE, backoff_coefficient=2, maximum_interval=LONGEST_STORE_PAUSE
 )
 """For activities that only append or evaluate: tried again until the store takes it."""
+
+POLL_TIMEOUT = timedelta(minutes=2)
+"""Of one question to an agent: its own 30 s, and time for the store."""
+
+A_FEW_TIMES = RetryPolicy(maximum_attempts=5, maximum_interval=timedelta(seconds=30))
+"""For asking an agent to cancel a task: it may be away just now, and that is its affair."""
 
 ONCE = RetryPolicy(maximum_attempts=1)
 """For an attempt, whose failures are decided on here, in the open, and for a first try."""
@@ -105,6 +117,8 @@ class Dispatch:
                     return self._end("skipped", attempts=0, error=verdict.error)
             while not _cancel_requested():
                 outcome = await self._run_attempt(ended + 1)
+                if outcome.pending:
+                    outcome = await self._follow(outcome)
                 ended = outcome.attempt
                 self._last_error = outcome.error
                 if outcome.final is not None:
@@ -173,6 +187,80 @@ class Dispatch:
                 case Lost(status, text):
                     return await self._record_lost(attempt, status, text)
 
+    async def _follow(self, outcome: AttemptOutcome) -> AttemptOutcome:
+        """Go on asking about the task that an attempt has become, until its outcome is written."""
+        attempt, task, follow = outcome.attempt, outcome.remote_task, self._request.binding.follow
+        assert task is not None  # what is pending has one,
+        assert follow is not None  # and only a binding that follows leaves it pending
+        pace = FollowPace(follow, now=workflow.now())
+        if self._page:
+            self._page.follows()
+        try:
+            while outcome.pending and not _cancel_requested():
+                pause = pace.next_pause(workflow.now(), at_least_ms=outcome.retry_in_ms)
+                if pause is None:
+                    limit = format_duration(follow.timeout_ms)
+                    text = f"the agent's task did not end within {limit}"
+                    return await self._give_up(attempt, task, "timeout", text)
+                self._phase, self._until = "following", after(pause)
+                self._last_error = outcome.error
+                if self._page:
+                    self._page.following(outcome, self._until, pace.give_up)
+                await workflow.sleep(pause, summary=f"ask about task {task.task_id[:100]}")
+                outcome = await self._poll(attempt, task)
+                task = outcome.remote_task or task
+        except (asyncio.CancelledError, ActivityError) as error:
+            if not is_cancelled_exception(error):
+                raise
+        if outcome.pending:
+            return await self._give_up(attempt, task, "cancelled", "cancelled")
+        return outcome
+
+    async def _poll(self, attempt: int, task: RemoteTask) -> AttemptOutcome:
+        try:
+            return await self._call(
+                POLL_A2A_TASK,
+                self._followed(attempt, task),
+                start_to_close=POLL_TIMEOUT,
+                retry=UNTIL_RECORDED,
+                heartbeat=self._heartbeat_timeout,
+                summary=f"task of attempt {attempt}",
+            )
+        except ActivityError as error:
+            fate = fate_of(error)
+            if isinstance(fate, Ended):
+                return fate.outcome
+            raise
+
+    async def _give_up(
+        self, attempt: int, task: RemoteTask, status: AttemptStatus, error: str
+    ) -> AttemptOutcome:
+        """Have the agent cancel the task, if it will, and the attempt recorded."""
+        if self._page:
+            self._page.cancelling()
+        try:
+            await _shielded(
+                self._call(
+                    CANCEL_A2A_TASK,
+                    self._followed(attempt, task),
+                    start_to_close=RECORDING_TIMEOUT,
+                    retry=A_FEW_TIMES,
+                    summary="cancel the agent's task",
+                )
+            )
+        except ActivityError:
+            workflow.logger.warning("remote_cancel_failed", extra={"task_id": task.task_id})
+        return await self._record_lost(attempt, status, error, task)
+
+    def _followed(self, attempt: int, task: RemoteTask) -> FollowedTask:
+        """Without the event: a history that follows a task for long would be full of copies."""
+        return FollowedTask(
+            dispatch=self._request.model_copy(update={"event": None}),
+            dispatch_id=self._dispatch_id,
+            attempt=attempt,
+            task=task,
+        )
+
     async def _retry_wait(self, outcome: AttemptOutcome) -> None:
         delay_ms = outcome.retry_in_ms or 0
         if delay_ms == 0:
@@ -191,13 +279,16 @@ class Dispatch:
             self._page.store_wait(self._until)
         await workflow.sleep(pause, summary="the EventLog cannot be reached")
 
-    async def _record_lost(self, attempt: int, status: AttemptStatus, error: str) -> AttemptOutcome:
+    async def _record_lost(
+        self, attempt: int, status: AttemptStatus, error: str, task: RemoteTask | None = None
+    ) -> AttemptOutcome:
         message = LostAttempt(
             dispatch=self._request,
             dispatch_id=self._dispatch_id,
             attempt=attempt,
             status=status,
             error=error,
+            remote_task=task,
         )
         return await self._record(
             RECORD_LOST_ATTEMPT, message, f"record attempt {attempt} as {status}"

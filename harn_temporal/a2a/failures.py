@@ -22,7 +22,8 @@ from harn_temporal.contracts import AttemptStatus, ErrorClass
 from harn_temporal.errors import HarnTemporalError
 
 SERVER_ERRORS = range(500, 600)
-TASK_NOT_FOUND = -32001
+TASK_IS_GONE = frozenset({-32001, -32002})
+"""JSON-RPC codes of A2A: no such task; the task cannot be cancelled (any more)."""
 
 
 class A2aError(HarnTemporalError):
@@ -33,6 +34,11 @@ class A2aError(HarnTemporalError):
     retryable: ClassVar[bool] = True
     retry_after_ms: int | None = None
 
+    @property
+    def says_nothing_of_the_task(self) -> bool:
+        """Whether a task that was asked about may go on all the same: asking again may tell."""
+        return True
+
 
 class AgentRefusedError(A2aError):
     """Not spoken to for a rule of ours, or the agent says that we may not."""
@@ -40,6 +46,10 @@ class AgentRefusedError(A2aError):
     status = "denied"
     error_class = "auth_failed"
     retryable = False
+
+    @property
+    def says_nothing_of_the_task(self) -> bool:
+        return False
 
 
 class AgentTimeoutError(A2aError):
@@ -77,6 +87,10 @@ class AgentRpcError(AgentProtocolError):
         super().__init__(message)
         self.code = code
 
+    @property
+    def says_nothing_of_the_task(self) -> bool:
+        return self.code not in TASK_IS_GONE
+
 
 class DiscoveryError(AgentProtocolError):
     """No agent card was found, or it offers nothing that is spoken here."""
@@ -89,8 +103,14 @@ class CredentialError(A2aError):
 
 
 class TaskFailedError(A2aError):
-    pass
+    @property
+    def says_nothing_of_the_task(self) -> bool:
+        return False
 
 
 class TaskCanceledError(A2aError):
     retryable = False
+
+    @property
+    def says_nothing_of_the_task(self) -> bool:
+        return False

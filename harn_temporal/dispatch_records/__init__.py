@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from harn_temporal.dispatch_records.attempts import attempt_payload, ended, started
 from harn_temporal.dispatch_records.decisions import cancelled, predicate_evaluated, skipped
-from harn_temporal.dispatch_records.keys import end_key, start_key, trigger_key
+from harn_temporal.dispatch_records.keys import end_key, pending_key, start_key, trigger_key
+from harn_temporal.dispatch_records.pending import pending
 from harn_temporal.dispatch_records.reading import attempt_history, outcome_of
 from harn_temporal.verdicts import error_class_of, error_text, verdict
 
@@ -21,6 +22,8 @@ __all__ = [
     "error_class_of",
     "error_text",
     "outcome_of",
+    "pending",
+    "pending_key",
     "predicate_evaluated",
     "skipped",
     "start_key",

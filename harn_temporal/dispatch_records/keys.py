@@ -8,6 +8,11 @@ def start_key(workflow_id: str, run_id: str, attempt: int) -> str:
     return f"{workflow_id}/{run_id}/{attempt}/start"
 
 
+def pending_key(workflow_id: str, run_id: str, attempt: int) -> str:
+    """Of `pending`: once in each run of the workflow."""
+    return f"{workflow_id}/{run_id}/{attempt}/pending"
+
+
 def end_key(workflow_id: str, attempt: int) -> str:
     """Of `ended` and `cancelled`: an attempt has one outcome, whoever reports it."""
     return f"{workflow_id}/{attempt}/end"

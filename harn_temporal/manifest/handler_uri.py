@@ -58,13 +58,12 @@ def check_function(table: Table, key: str, name: str, exports: Mapping[str, str]
     return True
 
 
-def refuse_remote(table: Table, target: HandlerTarget) -> None:
-    """Report targets that are valid, and that nothing dispatches to yet."""
-    scheme = target.uri.partition("://")[0]
-    if target.kind != "local":
+def refuse_queue(table: Table, target: HandlerTarget) -> None:
+    """Report a target that is valid, and that nothing dispatches to yet."""
+    if target.kind == "worker":
         table.problem(
             "handler",
-            f"{scheme}:// handlers are not supported by this version; "
+            "worker:// handlers are not supported by this version; "
             "name a function of this manifest",
         )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from harn_temporal.bindings import HandlerTarget, When
 from harn_temporal.durations import ALL_UNITS
+from harn_temporal.manifest.agent_tables import AgentTable, read_agent_table, read_bearer_env
 from harn_temporal.manifest.expression_checks import check_cel, jmespath_field
 from harn_temporal.manifest.gates import Gate, gates_named, read_gates
 from harn_temporal.manifest.handler_uri import check_function, read_handler, reads_as_function
@@ -33,6 +34,8 @@ class Settings:
     priority: str | None = None
     timeout_ms: int | None = None
     allow_cleartext: bool | None = None
+    agent: AgentTable | None = None
+    bearer_env: str | None = None
     gates: Mapping[str, Gate] = field(default_factory=dict)
     gates_named: frozenset[str] = frozenset()
     """Also those that are not given well."""
@@ -63,7 +66,7 @@ def read_settings(
     notes.keep((key for key in kept if key != "budget"), trigger_id)
     if "secrets" in kept and not isinstance(kept["secrets"], dict):
         table.wrong("secrets", "a table")
-    retry = table.table("retry")
+    retry, agent, auth = table.table("retry"), table.table("a2a"), table.table("auth")
     return Settings(
         handler=read_handler(table, exports),
         when=_read_when(table, exports),
@@ -73,6 +76,8 @@ def read_settings(
         priority=_read_priority(table),
         timeout_ms=table.duration_ms("timeout", ALL_UNITS),
         allow_cleartext=table.flag("allow_cleartext"),
+        agent=None if agent is None else read_agent_table(agent),
+        bearer_env=None if auth is None else read_bearer_env(auth),
         gates=read_gates(table, notes, trigger_id),
         gates_named=gates_named(table),
         kept=kept,

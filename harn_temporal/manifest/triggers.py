@@ -9,7 +9,7 @@ from typing import Any
 from harn_temporal.bindings import DEFAULT_TIMEOUT_MS, Binding
 from harn_temporal.manifest.fingerprint import fingerprinted
 from harn_temporal.manifest.gates import check_together, refuse
-from harn_temporal.manifest.handler_uri import refuse_remote
+from harn_temporal.manifest.handler_uri import refuse_queue
 from harn_temporal.manifest.keys import UNUSED_TRIGGER_KEYS
 from harn_temporal.manifest.problems import Notes, Place, Problems, shown
 from harn_temporal.manifest.settings import Settings, read_settings
@@ -135,11 +135,18 @@ class TriggerReader:
             check_together(table, merged.gates_named)
             refuse(table, own.gates_named)
         if own.handler is not None:
-            refuse_remote(table, own.handler)
+            refuse_queue(table, own.handler)
         handler = merged.handler
-        cleartext = own.allow_cleartext is not None or own.handler is not None
-        if cleartext and merged.allow_cleartext and handler and handler.kind != "a2a":
-            table.problem("allow_cleartext", f"is for a2a:// handlers; this one is {handler.uri}")
+        if handler is None or handler.kind == "a2a":
+            return
+        said_here = own.handler is not None
+        for key, given, holds in (
+            ("allow_cleartext", own.allow_cleartext is not None, bool(merged.allow_cleartext)),
+            ("a2a", own.agent is not None, merged.agent is not None),
+            ("auth", own.bearer_env is not None, merged.bearer_env is not None),
+        ):
+            if holds and (given or said_here):
+                table.problem(key, f"is for a2a:// handlers; this one is {handler.uri}")
 
     def _bound(
         self, trigger_id: str, identity: _Identity | None, settings: Settings
@@ -161,6 +168,8 @@ class TriggerReader:
             priority=settings.priority or "normal",
             timeout_ms=settings.timeout_ms or DEFAULT_TIMEOUT_MS,
             allow_cleartext=bool(settings.allow_cleartext),
+            follow=None if settings.agent is None else settings.agent.follow,
+            bearer_env=settings.bearer_env,
             fingerprint="",
         )
         yield Trigger(fingerprinted(binding), settings.kept)

@@ -298,7 +298,7 @@ class Scripts:
     def in_turn(*answers: Callable[[Seen], bytes]) -> Callable[[Seen], bytes]:
         """The first answer for the first call, and so on."""
         left = list(answers)
-        return lambda seen: left.pop(0)(seen)
+        return lambda seen: left.pop(0)(seen)  # noqa: PLW0108 - popped at each call, not once
 
     @staticmethod
     def result(value: Any) -> Callable[[Seen], bytes]:

@@ -280,14 +280,6 @@ def test_a_mistake_is_named_with_what_is_allowed(of_trigger, lines, expected):
             ),
         ),
         (
-            "a2a://reviewer.prod:8080/triage",
-            "a2a:// handlers are not supported by this version; name a function of this manifest",
-        ),
-        (
-            "a2a://[::1]:80/x",
-            "a2a:// handlers are not supported by this version; name a function of this manifest",
-        ),
-        (
             "worker://q",
             (
                 "worker:// handlers are not supported by this version; "
@@ -383,10 +375,6 @@ def test_a_source_with_a_handler_that_has_no_use_for_cleartext(problems):
         """
     )
     assert found == (
-        (
-            'harn.toml, [[triggers]] #1 "t", handler: a2a:// handlers are not supported by this '
-            "version; name a function of this manifest"
-        ),
         (
             'harn.toml, [[triggers]] #1 "t", sources #1, allow_cleartext: is for a2a:// handlers; '
             "this one is run"
