@@ -31,6 +31,12 @@ async def runs_async(event):
         marker(event, "told")
         raise
 
+async def fails_when_told(event):
+    marker(event, "begun")
+    while not pathlib.Path(event.raw["folder"], "go").exists():
+        await asyncio.sleep(0.005)
+    raise ValueError("on its own")
+
 def runs_def(event, context):
     marker(event, "begun")
     while not context.cancelled:
@@ -88,6 +94,30 @@ async def test_in_a_running_handler(temporal_client, make_package, harness, tmp_
     assert await log.read("trigger.dlq") == []
     events = (await started.handle.fetch_history()).events
     assert sum(e.HasField("activity_task_scheduled_event_attributes") for e in events) == 1
+
+
+async def test_a_failure_in_the_same_moment_is_not_retried(
+    temporal_client, make_package, harness, tmp_path
+):
+    """The cancellation has reached the workflow, but not yet its attempt, which then fails."""
+    package = make_package(LIB, harness.trigger("fails_when_told", 'retry = { backoff = "svix" }'))
+    request = await package.request({"folder": str(tmp_path)})
+    log = package.log
+    async with running_worker(temporal_client, log, package.manifest, WorkerOptions(pump=False)):
+        started = await start_dispatch(temporal_client, log, request)
+
+        async def begun():
+            return (tmp_path / "begun").exists()
+
+        await harness.until(begun)
+        await started.handle.cancel()
+        (tmp_path / "go").touch()
+        async with asyncio.timeout(4):  # less than the first retry's delay
+            outcome = await started.handle.result()
+    assert (outcome.status, outcome.attempt_count) == ("cancelled", 1)
+    outbox = await log.read("trigger.outbox")
+    assert outbox[-1].headers[headers.OUTCOME] == "cancelled"
+    assert sum(record.kind == "dispatch_started" for record in outbox) == 1
 
 
 async def test_before_any_worker_came(temporal_client, make_package, harness):
