@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -20,13 +18,14 @@ from harn_temporal import headers
 from harn_temporal.bindings import Binding
 from harn_temporal.canonical import clean, clean_text, encode
 from harn_temporal.contracts import EventAddress
+from harn_temporal.envelope_records import event_records
 from harn_temporal.errors import EventError, ExpressionError, NotFoundError
 from harn_temporal.event_address import address_of
 from harn_temporal.eventlog import topics
 from harn_temporal.eventlog.log import EventLog, Transaction
 from harn_temporal.eventlog.records import Append
 from harn_temporal.events import TriggerEvent
-from harn_temporal.expressions import JmesExpression, compile_jmespath
+from harn_temporal.expressions import JmesExpression, compile_jmespath, is_true
 from harn_temporal.naming import dispatch_workflow_id
 
 PAYLOAD_LIMIT = 10 * 1024 * 1024
@@ -36,7 +35,6 @@ EVENT_LIMIT = 4 * PAYLOAD_LIMIT
 """Bytes of JSON for the whole event, where typed copies and the raw body lie beside the payload."""
 
 _DAY_MS = 24 * 60 * 60 * 1000
-_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
 
 _logger = logging.getLogger(__name__)
 
@@ -158,7 +156,7 @@ def _candidate(
     trigger = f"trigger {binding.trigger_id!r}, event {event.id}"
     if binding.filter is not None:
         try:
-            passes = _is_true(_compiled(binding.filter).evaluate(scope))
+            passes = is_true(_compiled(binding.filter).evaluate(scope))
         except ExpressionError as error:
             problem = f"{trigger}: the filter {error}"
             if only is not None:
@@ -182,11 +180,6 @@ def _candidate(
             warning=f"{trigger}: the dedupe_key {error}; the event's own key was taken",
         )
     return _Candidate(binding, _key_text(value) or event.dedupe_key)
-
-
-def _is_true(value: Any) -> bool:
-    """Truth as JMESPath has it: false, null and what is empty are false; the number 0 is true."""
-    return not (value is None or value is False or value in ("", [], {}))
 
 
 def _key_text(value: Any) -> str:
@@ -223,42 +216,22 @@ async def _claim_and_append(
 
 def _records(delivery: _Delivery, candidate: _Candidate, *, now_ms: int) -> list[Append]:
     """The claim, the record that replay reads, and the envelope as the last one."""
-    binding, event = candidate.binding, delivery.event
-    version = binding.version or None
+    binding = candidate.binding
+    claim = Append(
+        topic=topics.INBOX_CLAIMS,
+        kind="dedupe_claim",
+        payload={
+            "binding_id": binding.trigger_id,
+            "dedupe_key": candidate.dedupe_key,
+            "expires_at_ms": now_ms + binding.retry.retention_days * _DAY_MS,
+        },
+        headers=_claim_headers(delivery),
+        occurred_at_ms=now_ms,
+    )
     return [
-        Append(
-            topic=topics.INBOX_CLAIMS,
-            kind="dedupe_claim",
-            payload={
-                "binding_id": binding.trigger_id,
-                "dedupe_key": candidate.dedupe_key,
-                "expires_at_ms": now_ms + binding.retry.retention_days * _DAY_MS,
-            },
-            headers=_claim_headers(delivery),
-            occurred_at_ms=now_ms,
-        ),
-        Append(
-            topic=topics.TRIGGERS_EVENTS,
-            kind="trigger_event",
-            payload={
-                "binding_id": binding.trigger_id,
-                "binding_version": version,
-                "replay_of_event_id": None,
-                "event": delivery.event_json,
-            },
-            headers=_event_headers(binding, event),
-            occurred_at_ms=now_ms,
-        ),
-        Append(
-            topic=topics.tenant_topic(event.tenant_id, topics.INBOX_ENVELOPES),
-            kind="event_ingested",
-            payload={
-                "trigger_id": binding.trigger_id,
-                "binding_version": version,
-                "event": delivery.event_json,
-            },
-            headers=_envelope_headers(binding, event, delivery.package, now_ms=now_ms),
-            occurred_at_ms=now_ms,
+        claim,
+        *event_records(
+            binding, delivery.event, delivery.event_json, package=delivery.package, now_ms=now_ms
         ),
     ]
 
@@ -267,45 +240,3 @@ def _claim_headers(delivery: _Delivery) -> dict[str, str]:
     tenant_id = delivery.event.tenant_id
     tenant = {} if tenant_id is None else {headers.TENANT_ID: tenant_id}
     return {headers.PACKAGE: delivery.package, **tenant}
-
-
-def _event_headers(binding: Binding, event: TriggerEvent) -> dict[str, str]:
-    found = {
-        "event_id": event.id,
-        "trace_id": event.trace_id,
-        "provider": event.provider,
-        "kind": event.kind,
-        "trigger_id": binding.trigger_id,
-        "binding_key": binding.binding_key,
-        "handler_kind": binding.handler.kind,
-        "tenant_id": event.tenant_id,
-    }
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _envelope_headers(
-    binding: Binding, event: TriggerEvent, package: str, *, now_ms: int
-) -> dict[str, str]:
-    found = _event_headers(binding, event)
-    found[headers.ACCEPTED_AT_MS] = str(_epoch_ms(event.received_at, now_ms))
-    found[headers.QUEUE_APPENDED_AT_MS] = str(now_ms)
-    found[headers.PACKAGE] = package
-    traceparent = next(
-        (value for name, value in event.headers.items() if name.lower() == headers.TRACEPARENT),
-        None,
-    )
-    # A malformed one joins no trace, and a reader may stumble on it.
-    if traceparent is not None and _TRACEPARENT.fullmatch(traceparent):
-        found[headers.TRACEPARENT] = traceparent
-    return found
-
-
-def _epoch_ms(moment: str, otherwise: int) -> int:
-    """An RFC 3339 time in milliseconds since the epoch; `otherwise` where it is none."""
-    try:
-        found = datetime.fromisoformat(moment.upper())
-    except ValueError:
-        return otherwise
-    if found.tzinfo is None:
-        return otherwise
-    return int(found.timestamp() * 1000)
