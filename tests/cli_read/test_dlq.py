@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -94,7 +95,8 @@ def test_filters(program: Any, arguments: tuple[str, ...], expected: list[int]) 
 
 
 def test_latest_record_of_a_letter_counts(program: Any) -> None:
-    program.fill(lambda log: log.append([entry(1), entry(1, state="discarded", error="given up")]))
+    later = replace(entry(1, state="discarded", error="given up"), occurred_at_ms=NOW_MS + 9_000)
+    program.fill(lambda log: log.append([entry(1), later]))
     (letter,) = program("dlq", "ls", "--all", "--json").json["dead_letters"]
     assert (letter["state"], letter["error"]) == ("discarded", "given up")
     assert letter["moved_at"] == "2026-01-01T00:00:00.001Z"

@@ -1,4 +1,10 @@
+from dataclasses import replace
 from typing import Any
+
+from harn_temporal.eventlog.log import Append
+from harn_temporal.headers import OUTCOME
+
+NOW_MS = 1_767_225_600_000
 
 NO_FIGURES = {
     "dispatches": 0,
@@ -83,6 +89,27 @@ def test_shows_a_trigger(program: Any, filled: Any) -> None:
     }
     assert definition["handler"] == {"kind": "local", "uri": "handlers::on_new_issue"}
     assert definition["fingerprint"] == "newer"
+
+
+def outbox(number: int) -> Append:
+    headers = {
+        "event_id": f"event-{number}",
+        "binding_key": "triage@v2",
+        "attempt": "1",
+        OUTCOME: "succeeded",
+    }
+    return Append("trigger.outbox", "dispatch_succeeded", {}, headers, NOW_MS + number)
+
+
+def test_shows_the_latest_ten_of_all_tenants(program: Any, filled: Any) -> None:
+    plain = [outbox(number) for number in range(10_000, 10_008)]
+    tenant = [
+        replace(outbox(number), topic="tenant.acme.trigger.outbox")
+        for number in range(10_008, 10_016)
+    ]
+    program.fill(lambda log: log.append([*tenant, *plain]))
+    shown = program("trigger", "show", "triage", "--json").json["latest"]
+    assert [each["event_id"] for each in shown] == [f"event-{n}" for n in range(10_006, 10_016)]
 
 
 def test_shows_one_version(program: Any, filled: Any) -> None:
