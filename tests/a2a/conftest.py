@@ -14,8 +14,9 @@ import ssl
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,21 @@ from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
 from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface, AgentSkill
 from starlette.applications import Starlette
+from temporalio.client import Client, WorkflowHandle
 
 from harn_temporal.a2a.client import A2aClient, Peer
 from harn_temporal.a2a.limits import HopLimits
 from harn_temporal.a2a.messages import HopMessage
 from harn_temporal.a2a.target import AgentTarget
+from harn_temporal.contracts import DispatchOutcome, DispatchRequest, DispatchState
+from harn_temporal.eventlog import StoreSettings, open_event_log
+from harn_temporal.eventlog.log import EventLog
+from harn_temporal.events import TriggerEvent, new_event
+from harn_temporal.ingestion import ingest
+from harn_temporal.manifest import Manifest, load_manifest
+from harn_temporal.registry import register
+from harn_temporal.temporal.starter import start_dispatch
+from harn_temporal.worker import WorkerOptions, running_worker
 
 PATIENCE_S = 20.0
 TLS_HANDSHAKE = b"\x16"
@@ -438,3 +449,97 @@ def sdk_agent(tmp_path: Path, tls: Tls) -> Iterator[Callable[..., SdkAgent]]:
     for server, thread in running:
         server.should_exit = server.force_exit = True
         thread.join(PATIENCE_S)
+
+
+# ---- dispatches to agents -----------------------------------------------------------------------
+
+
+@dataclass
+class AgentPackage:
+    """A manifest with one trigger, whose handler is an agent, and a store in memory."""
+
+    manifest: Manifest
+    log: EventLog
+    client: Client
+    agents: A2aClient
+
+    @asynccontextmanager
+    async def worker(self) -> AsyncIterator[None]:
+        options = WorkerOptions(pump=False, grace=timedelta(seconds=1))
+        async with running_worker(
+            self.client, self.log, self.manifest, options, agents=self.agents
+        ):
+            yield
+
+    async def start(self, **changes: Any) -> WorkflowHandle[Any, DispatchOutcome]:
+        """Start a dispatch of a new event; `changes` go into the event."""
+        given: dict[str, Any] = {"provider": "github", "kind": "push", "payload": {"n": 1}}
+        extra = {key: changes.pop(key) for key in ("actor_chain",) if key in changes}
+        event = TriggerEvent.from_json({**new_event(**given | changes).to_json(), **extra})
+        bindings = await register(self.log, self.manifest.package, self.manifest.bindings)
+        taken = await ingest(self.log, bindings, event, package=self.manifest.package)
+        assert taken[0].address is not None
+        request = DispatchRequest(
+            store_id=self.log.store_id,
+            binding=bindings[0],
+            event_id=event.id,
+            trace_id=event.trace_id,
+            address=taken[0].address,
+            event=event,
+        )
+        started = await start_dispatch(self.client, self.log, request)
+        return started.handle
+
+    async def dispatch(self, **changes: Any) -> DispatchOutcome:
+        async with self.worker():
+            handle = await self.start(**changes)
+            return await handle.result()
+
+    async def phase(self, handle: WorkflowHandle[Any, DispatchOutcome], phase: str) -> None:
+        """Wait until the dispatch is in that phase."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                state = await handle.query("state", result_type=DispatchState)
+                if state.phase == phase:
+                    return
+                await asyncio.sleep(0.02)
+
+    async def hops(self) -> list[dict[str, Any]]:
+        """The nodes of hops in the action graph, as they were appended."""
+        return [
+            node
+            for record in await self.log.read("observability.action_graph")
+            for node in record.payload["observability"]["action_graph_nodes"]
+            if node["kind"] == "a2a_hop"
+        ]
+
+    async def kinds(self, topic: str) -> list[str]:
+        records = await self.log.read(topic)
+        return [record.kind for record in records if record.kind != "state_transition"]
+
+
+@pytest.fixture
+async def agent_package(
+    temporal_client: Client, tmp_path: Path, client: A2aClient
+) -> AsyncIterator[Callable[..., AgentPackage]]:
+    """`agent_package(authority, *lines)`: a package whose handler is the agent there."""
+    settings = StoreSettings.from_environment(tmp_path, {"HARN_EVENT_LOG_BACKEND": "memory"})
+    log = await open_event_log(settings)
+
+    def make(authority: str, *lines: str, agents: A2aClient | None = None) -> AgentPackage:
+        path = tmp_path / "harn.toml"
+        trigger = [
+            "[[triggers]]",
+            'id = "reviews"',
+            'kind = "webhook"',
+            'provider = "github"',
+            "match = {}",
+            f'handler = "a2a://{authority}/triage"',
+            "allow_cleartext = true",
+            *lines,
+        ]
+        path.write_text('[package]\nname = "reviewing"\n\n' + "\n".join(trigger) + "\n")
+        return AgentPackage(load_manifest(path), log, temporal_client, agents or client)
+
+    yield make
+    await log.close()
