@@ -9,7 +9,8 @@ import typer
 from harn_temporal.cli.options import JsonOption, common_options
 
 if TYPE_CHECKING:
-    from harn_temporal.inspection.dead_letters import Contents, DeadLetter
+    from harn_temporal.eventlog.dead_letters import StoredDeadLetter
+    from harn_temporal.inspection.dead_letters import Contents
 
 app = typer.Typer(no_args_is_help=True, help="Dead letters: dispatches whose retries ran out.")
 
@@ -51,7 +52,7 @@ def list_dead_letters(
     from harn_temporal.cli.reading import reading
     from harn_temporal.clock import system_clock
     from harn_temporal.durations import parse_duration
-    from harn_temporal.inspection.dead_letters import Selection, dead_letters
+    from harn_temporal.inspection.dead_letters import Selection, dead_letters, letter_json
 
     selection = Selection(
         trigger_id=trigger,
@@ -69,7 +70,7 @@ def list_dead_letters(
         ids = ", ".join(str(event_id) for event_id in found.unreadable)
         warn(f"left out what cannot be read in trigger.dlq: record {ids}")
     if as_json:
-        print_json({"dead_letters": [letter.to_json(now_ms) for letter in letters]})
+        print_json({"dead_letters": [letter_json(letter, now_ms) for letter in letters]})
         return
     if not letters:
         note("No dead letters.")
@@ -92,21 +93,21 @@ def show_dead_letter(
     from harn_temporal.cli.reading import reading
     from harn_temporal.clock import system_clock
     from harn_temporal.eventlog.log import EventLog
-    from harn_temporal.inspection.dead_letters import contents, find
+    from harn_temporal.inspection.dead_letters import contents, find, letter_json
 
-    async def read(log: EventLog) -> tuple[DeadLetter, Contents]:
+    async def read(log: EventLog) -> tuple[StoredDeadLetter, Contents]:
         letter = await find(log, wanted)
         return letter, await contents(log, letter)
 
     letter, held = reading(common_options(ctx), read)
     now_ms = system_clock()
     if as_json:
-        print_json(letter.to_json(now_ms) | held.to_json())
+        print_json(letter_json(letter, now_ms) | held.to_json())
         return
     _print_letter(letter, held, now_ms)
 
 
-def _print_letters(letters: list[DeadLetter], now_ms: int) -> None:
+def _print_letters(letters: list[StoredDeadLetter], now_ms: int) -> None:
     from harn_temporal.cli.tables import Column, print_table
 
     columns = [
@@ -135,7 +136,7 @@ def _print_letters(letters: list[DeadLetter], now_ms: int) -> None:
     print_table(columns, rows)
 
 
-def _print_letter(letter: DeadLetter, held: Contents, now_ms: int) -> None:
+def _print_letter(letter: StoredDeadLetter, held: Contents, now_ms: int) -> None:
     from harn_temporal.cli.tables import Column, console_for_people, print_fields, print_table
     from harn_temporal.clock import rfc3339
 
@@ -162,7 +163,7 @@ def _text(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def _age(letter: DeadLetter, now_ms: int) -> str:
+def _age(letter: StoredDeadLetter, now_ms: int) -> str:
     from harn_temporal.durations import format_duration
 
     return format_duration(max(0, now_ms - letter.moved_at_ms) // 1000 * 1000)

@@ -2,71 +2,35 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import JsonValue
 
 from harn_temporal.clock import rfc3339
 from harn_temporal.errors import NotFoundError, StoreError
-from harn_temporal.eventlog.log import EventLog, Record
+from harn_temporal.eventlog.dead_letters import StoredDeadLetter
+from harn_temporal.eventlog.log import EventLog, Reader
 from harn_temporal.eventlog.topics import TRIGGER_DLQ
-from harn_temporal.inspection.paging import records_of
-
-ENTRY = "dlq_entry"
 
 
-class _Entry(BaseModel):
-    """What is read of a `dlq_entry`, ours or Harn's."""
-
-    id: str
-    event_id: str
-    binding_id: str
-    binding_version: int | None = None
-    provider: str
-    kind: str
-    state: str
-    error: str
-    error_class: str = "unknown"
-    event: dict[str, JsonValue] = {}
-    retry_history: list[dict[str, JsonValue]] = []
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """The latest word on a dead letter, without its event, which `contents` reads."""
-
-    id: str
-    event_id: str
-    trigger_id: str
-    binding_key: str
-    provider: str
-    kind: str
-    tenant_id: str | None
-    state: str
-    error: str
-    error_class: str
-    attempts: int
-    moved_at_ms: int
-    record_id: int
-    """Where in `trigger.dlq` it lies."""
-
-    def to_json(self, now_ms: int) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "event_id": self.event_id,
-            "trigger_id": self.trigger_id,
-            "binding_key": self.binding_key,
-            "provider": self.provider,
-            "kind": self.kind,
-            "tenant_id": self.tenant_id,
-            "state": self.state,
-            "error_class": self.error_class,
-            "error": self.error,
-            "attempts": self.attempts,
-            "moved_at": rfc3339(self.moved_at_ms),
-            "age_ms": max(0, now_ms - self.moved_at_ms),
-        }
+def letter_json(letter: StoredDeadLetter, now_ms: int) -> dict[str, Any]:
+    return {
+        "id": letter.id,
+        "event_id": letter.event_id,
+        "trigger_id": letter.trigger_id,
+        "binding_key": letter.binding_key,
+        "provider": letter.provider,
+        "kind": letter.kind,
+        "tenant_id": letter.tenant_id,
+        "state": letter.state,
+        "error_class": letter.error_class,
+        "error": letter.error,
+        "attempts": letter.attempts,
+        "moved_at": rfc3339(letter.moved_at_ms),
+        "age_ms": max(0, now_ms - letter.moved_at_ms),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +56,7 @@ class Selection:
     older_than_ms: int | None = None
     newer_than_ms: int | None = None
 
-    def admits(self, letter: DeadLetter, now_ms: int) -> bool:
+    def admits(self, letter: StoredDeadLetter, now_ms: int) -> bool:
         age = now_ms - letter.moved_at_ms
         wanted = (
             (self.trigger_id, letter.trigger_id),
@@ -112,73 +76,53 @@ class Selection:
 class DeadLetters:
     """`letters` are in the order in which they died; `unreadable` are ids of `trigger.dlq`."""
 
-    letters: tuple[DeadLetter, ...]
+    letters: tuple[StoredDeadLetter, ...]
     unreadable: tuple[int, ...]
 
 
 async def dead_letters(log: EventLog) -> DeadLetters:
     """Every dead letter of a store. Where one was written again, its latest record counts."""
-    found: dict[str, DeadLetter] = {}
-    unreadable = []
-    async for record in records_of(log, TRIGGER_DLQ):
-        if record.kind != ENTRY:
-            continue
-        entry = _read(record)
-        if entry is None:
-            unreadable.append(record.event_id)
-            continue
-        before = found.get(entry.id)
-        moved_at_ms = before.moved_at_ms if before else record.occurred_at_ms
-        found[entry.id] = _letter(entry, record.event_id, moved_at_ms)
-    return DeadLetters(tuple(found.values()), tuple(unreadable))
+
+    def look(reader: Reader) -> DeadLetters:
+        skipped = (each for each in reader.skipped() if each.topic == TRIGGER_DLQ)
+        return DeadLetters(
+            tuple(reader.dead_letters.all()), tuple(each.event_id for each in skipped)
+        )
+
+    return await log.query(look)
 
 
-async def find(log: EventLog, wanted: str) -> DeadLetter:
+async def find(log: EventLog, wanted: str) -> StoredDeadLetter:
     """The dead letter with this id, or the only one of the event with this id.
 
-    Raises NotFoundError where there is none, or where an event has several: it names them.
+    Raises NotFoundError where there is none, naming the nearest, or where an event has several.
     """
-    letters = (await dead_letters(log)).letters
-    matching = [letter for letter in letters if wanted in {letter.id, letter.event_id}]
+    matching = await log.query(lambda reader: _matching(reader, wanted))
     if not matching:
-        raise NotFoundError(f"no dead letter {wanted}. `harn-temporal dlq ls --all` shows them")
+        raise NotFoundError(await log.query(lambda reader: _unknown(reader, wanted)))
     if len(matching) > 1:
         choices = "\n".join(f"  {letter.id}  {letter.binding_key}" for letter in matching)
         raise NotFoundError(f"event {wanted} has {len(matching)} dead letters:\n{choices}")
     return matching[0]
 
 
-async def contents(log: EventLog, letter: DeadLetter) -> Contents:
+async def contents(log: EventLog, letter: StoredDeadLetter) -> Contents:
     """What else the record of a dead letter holds. Raises StoreError where it is gone."""
     for record in await log.read(TRIGGER_DLQ, letter.record_id - 1, 1):
-        entry = _read(record)
-        if entry is not None and entry.id == letter.id:
-            return Contents(entry.event, entry.retry_history)
+        if record.event_id == letter.record_id:
+            payload = record.payload
+            return Contents(payload.get("event", {}), payload.get("retry_history", []))
     raise StoreError(f"record {letter.record_id} of {TRIGGER_DLQ} is gone")
 
 
-def _read(record: Record) -> _Entry | None:
-    try:
-        return _Entry.model_validate(record.payload)
-    except (ValidationError, StoreError):
-        return None
+def _matching(reader: Reader, wanted: str) -> list[StoredDeadLetter]:
+    letter = reader.dead_letters.get(wanted)
+    return reader.dead_letters.of_event(wanted) if letter is None else [letter]
 
 
-def _letter(entry: _Entry, record_id: int, moved_at_ms: int) -> DeadLetter:
-    tenant = entry.event.get("tenant_id")
-    version = "" if entry.binding_version is None else f"@v{entry.binding_version}"
-    return DeadLetter(
-        id=entry.id,
-        event_id=entry.event_id,
-        trigger_id=entry.binding_id,
-        binding_key=f"{entry.binding_id}{version}",
-        provider=entry.provider,
-        kind=entry.kind,
-        tenant_id=tenant if isinstance(tenant, str) else None,
-        state=entry.state,
-        error=entry.error,
-        error_class=entry.error_class,
-        attempts=len(entry.retry_history),
-        moved_at_ms=moved_at_ms,
-        record_id=record_id,
-    )
+def _unknown(reader: Reader, wanted: str) -> str:
+    ids = [letter.id for letter in reader.dead_letters.all()]
+    near = difflib.get_close_matches(wanted, ids, n=3, cutoff=0.8)
+    if near:
+        return f"no dead letter {wanted}. Did you mean {' or '.join(near)}?"
+    return f"no dead letter {wanted}. `harn-temporal dlq ls --all` shows them"

@@ -12,7 +12,7 @@ from harn_temporal.clock import rfc3339
 from harn_temporal.eventlog.records import Append
 from harn_temporal.eventlog.topics import OPERATIONS_AUDIT
 
-Operation = Literal["cancel", "replay", "dlq_replay", "dlq_purge"]
+Operation = Literal["cancel", "replay", "dlq_replay", "dlq_purge", "recover"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,164 @@
+"""What becomes of dead letters: replayed, given up, or taken out as fixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from harn_temporal.bindings import Binding
+from harn_temporal.clock import rfc3339
+from harn_temporal.dispatch_records import closed
+from harn_temporal.errors import EventError, StoreError
+from harn_temporal.eventlog.dead_letters import PENDING, StoredDeadLetter
+from harn_temporal.eventlog.log import EventLog, Reader, Transaction
+from harn_temporal.eventlog.topics import TRIGGER_DLQ
+from harn_temporal.events import TriggerEvent
+from harn_temporal.naming import dispatch_workflow_id
+from harn_temporal.operations.audit import AuditTarget, Intent, audit_id
+from harn_temporal.operations.replay import (
+    Unresolved,
+    Version,
+    append_replay,
+    next_replay,
+    resolve,
+)
+from harn_temporal.operations.report import Item, Pace, Report, audited
+
+FIXTURE = "harn.dlq.fixture.v1"
+
+
+async def replay_letters(
+    log: EventLog, letters: Sequence[StoredDeadLetter], intent: Intent, version: Version
+) -> Report:
+    """Replay the event of each pending dead letter that is not being replayed already.
+
+    A dead letter is resolved by the dispatch that succeeds; one that dies again stays pending.
+    """
+    run = audit_id()
+    pace = Pace(intent.rate)
+    items = []
+    for letter in letters:
+        if letter.state != PENDING:
+            items.append(_item(letter, "skipped", f"it is {letter.state}"))
+            continue
+        binding = await resolve(log, letter.trigger_id, letter.version, package="", version=version)
+        if isinstance(binding, Unresolved):
+            items.append(_item(letter, "skipped", binding.reason))
+            continue
+        under_way = await _under_way(log, letter, binding)
+        if under_way is not None:
+            items.append(_item(letter, "skipped", f"{under_way} is under way"))
+        elif intent.dry_run:
+            items.append(_item(letter, "dry_run"))
+        else:
+            await pace.wait()
+            items.append(await _replay(log, letter, binding))
+    return await audited(log, intent, run, items)
+
+
+async def purge_letters(
+    log: EventLog, letters: Sequence[StoredDeadLetter], intent: Intent
+) -> Report:
+    """Give up each pending dead letter: its state is `discarded`, and its record stays."""
+    run = audit_id()
+    pace = Pace(intent.rate)
+    items = []
+    for letter in letters:
+        if letter.state != PENDING:
+            items.append(_item(letter, "skipped", f"it is {letter.state}"))
+        elif intent.dry_run:
+            items.append(_item(letter, "dry_run"))
+        else:
+            await pace.wait()
+            items.append(await _discard(log, letter))
+    return await audited(log, intent, run, items)
+
+
+async def fixture(log: EventLog, letter: StoredDeadLetter) -> dict[str, Any]:
+    """A dead letter in the shape that Harn exports, `harn.dlq.fixture.v1`."""
+    entry = await log.query(lambda reader: _entry(reader, letter))
+    event = entry.get("event")
+    event = event if isinstance(event, dict) else {}
+    history = entry.get("retry_history", [])
+    failed_at = history[-1].get("at") if history else None
+    return {
+        "fixture_schema": FIXTURE,
+        "entry": {
+            "id": letter.id,
+            "event_id": letter.event_id,
+            "trigger_id": letter.trigger_id,
+            "binding_id": letter.trigger_id,
+            "binding_key": letter.binding_key,
+            "binding_version": letter.version,
+            "provider": letter.provider,
+            "event_kind": letter.kind,
+            "failed_at": failed_at or rfc3339(letter.moved_at_ms),
+            "failed_at_ms": letter.moved_at_ms,
+            "last_error": letter.error,
+            "error_class": letter.error_class,
+            "retry_count": len(history),
+            "state": letter.state,
+            "headers": event.get("headers", {}),
+            "payload": event.get("provider_payload", event),
+            "event": event,
+            "attempt_history": history,
+            "predicate_trace": [],
+        },
+    }
+
+
+async def _replay(log: EventLog, letter: StoredDeadLetter, binding: Binding) -> Item:
+    entry = await log.query(lambda reader: _entry(reader, letter))
+    try:
+        event = TriggerEvent.from_json(entry.get("event"))
+    except EventError as error:
+        return _item(letter, "skipped", f"its event cannot be read: {error}")
+    workflow_id = await append_replay(log, binding, event)
+    return _item(letter, "replayed", workflow_id=workflow_id)
+
+
+async def _under_way(log: EventLog, letter: StoredDeadLetter, binding: Binding) -> str | None:
+    """The last replay of the letter's event, where it has not ended."""
+
+    def look(reader: Reader) -> str | None:
+        last = next_replay(reader, binding, letter.event_id) - 1
+        if last == 0:
+            return None
+        workflow_id = dispatch_workflow_id(
+            binding.package, binding.trigger_id, letter.event_id, last
+        )
+        return workflow_id if reader.inbox.outcome(workflow_id) is None else None
+
+    return await log.query(look)
+
+
+async def _discard(log: EventLog, letter: StoredDeadLetter) -> Item:
+    def work(tx: Transaction) -> Item:
+        latest = tx.dead_letters.get(letter.id)
+        if latest is None or latest.state != PENDING:
+            return _item(letter, "skipped", "something became of it meanwhile")
+        tx.append([closed(_entry(tx, latest), "discarded", now_ms=tx.now_ms)])
+        return _item(letter, "discarded")
+
+    return await log.transact(work)
+
+
+def _entry(reader: Reader, letter: StoredDeadLetter) -> dict[str, Any]:
+    records = reader.read(TRIGGER_DLQ, letter.record_id - 1, 1)
+    if not records or records[0].event_id != letter.record_id:
+        raise StoreError(f"record {letter.record_id} of {TRIGGER_DLQ} is gone")
+    payload: dict[str, Any] = records[0].payload
+    return payload
+
+
+def _item(
+    letter: StoredDeadLetter, done: str, reason: str | None = None, workflow_id: str | None = None
+) -> Item:
+    status = "dlq" if letter.state == PENDING else letter.state
+    return Item(
+        AuditTarget(letter.event_id, letter.binding_key, status),
+        done,
+        reason,
+        workflow_id=workflow_id,
+        dead_letter=letter.id,
+    )
