@@ -4,163 +4,111 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
 
-from harn_temporal.activities.envelopes import binding_named, dispatch_request
-from harn_temporal.bindings import Binding
-from harn_temporal.contracts import DispatchRequest, PumpReport
-from harn_temporal.errors import DispatchRefusedError, StoreError, UnavailableError
-from harn_temporal.eventlog.log import EventLog, Reader, Record, Transaction
-from harn_temporal.eventlog.topics import INBOX_ENVELOPES, TENANT_PREFIX, is_of
-from harn_temporal.headers import PACKAGE
+from harn_temporal.activities.envelopes import Envelopes
+from harn_temporal.activities.pump_admission import Admissions, Start
+from harn_temporal.activities.pump_intake import Intake, Look
+from harn_temporal.contracts import PumpReport
+from harn_temporal.errors import StoreError, UnavailableError
+from harn_temporal.eventlog.log import EventLog, Transaction
+from harn_temporal.eventlog.topics import INBOX_ENVELOPES
 from harn_temporal.naming import pump_consumer
+from harn_temporal.pump_figures import PumpFigures
 
 logger = logging.getLogger("harn_temporal.pump")
 
-Start = Callable[[DispatchRequest], Awaitable[object]]
-"""Starts a dispatch unless it was started before. Raises UnavailableError to be tried again,
-DispatchRefusedError where this request will never be taken."""
-
-CHUNK = 16
-"""Envelopes of one topic that are read, and admitted side by side, before the next topic's turn."""
-
 PRESENCE_S = 10.0
 """The cursor is confirmed so often; other programs take a pump silent for longer for absent."""
+
+GATHER_S = 0.05
+"""How long a pump that was full waits for more room than for a few, so as to work in batches."""
+
+SECOND_S = 1.0
+"""Between two records of ends, where nothing else is recorded, and two counts of envelopes."""
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
 
 
 class Pump:
-    """`current` holds the manifest's bindings by trigger id."""
+    """`envelopes` knows what is this package's; `figures` says how much may be outstanding."""
 
     def __init__(
-        self,
-        log: EventLog,
-        start: Start,
-        *,
-        package: str,
-        current: Mapping[str, Binding],
-        search_attributes: bool,
-        heartbeat_timeout_ms: int,
+        self, log: EventLog, start: Start, envelopes: Envelopes, figures: PumpFigures
     ) -> None:
+        self.figures = figures
         self._log = log
-        self._start = start
-        self._package = package
-        self._current = current
-        self._search_attributes = search_attributes
-        self._heartbeat_timeout_ms = heartbeat_timeout_ms
-        self._consumer_id = pump_consumer(package)
-        self._definitions: dict[tuple[str, int], Mapping[str, Any]] = {}
-        self._started = 0
-        self._malformed = 0
+        self._package = envelopes.package
+        self._consumer_id = pump_consumer(envelopes.package)
+        self._intake = Intake(envelopes, self._consumer_id, figures.max_outstanding)
+        self._admissions = Admissions(log, start, envelopes, figures, self._consumer_id)
+        self._reported = self._counted = 0.0
+        self._unreported = False
 
     async def run(self, stop: asyncio.Event, *, lifetime_s: float) -> PumpReport:
         """Pump until `stop` is set or the lifetime is over. Outages are waited out here."""
         loop = asyncio.get_running_loop()
         end = loop.time() + lifetime_s
-        self._started = self._malformed = 0
+        before = self.figures.started, self.figures.malformed
         mark, pause_s, confirmed = 0, FIRST_PAUSE_S, 0.0
         while not stop.is_set() and (rest := end - loop.time()) > 0:
             try:
                 if loop.time() - confirmed >= PRESENCE_S or confirmed == 0:
                     await self._confirm()
                     confirmed = loop.time()
-                if await self._round(stop):
-                    continue
-                mark = await self._changed(mark, min(PRESENCE_S, rest), stop)
+                if not await self._round(stop):
+                    patience = SECOND_S if self._unreported else PRESENCE_S
+                    mark = await self._changed(mark, min(patience, rest), stop)
                 pause_s = FIRST_PAUSE_S
             except (UnavailableError, StoreError) as error:
                 logger.warning("pump_waits", extra={"error": str(error), "pause_s": pause_s})
                 await _until(stop, pause_s)
                 pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
-        return PumpReport(started=self._started, malformed=self._malformed)
+        return PumpReport(
+            started=self.figures.started - before[0], malformed=self.figures.malformed - before[1]
+        )
 
     async def _round(self, stop: asyncio.Event) -> bool:
-        """One chunk of each topic that has something new. False when no topic had."""
-        pending = await self._log.query(self._pending)
-        for topic, cursor, head in pending:
-            if stop.is_set():
-                break
-            records = await self._log.read(topic, after=cursor, limit=CHUNK)
-            if records:
-                await self._admit(topic, records)
-            else:  # rows that somebody deleted: there is nothing to wait for
-                await self._pass(topic, head)
-        return bool(pending)
+        """Admit what there is room for. False where there is nothing, or no room."""
+        look = await self._log.query(self._intake.look)
+        if self._narrow(look):
+            await _until(stop, GATHER_S)
+            look = await self._log.query(self._intake.look)
+        figures = self.figures
+        figures.outstanding = look.outstanding
+        figures.full = look.pending and look.outstanding >= figures.max_outstanding
+        self._unreported = look.unreported
+        await self._count_waiting()
+        if look.batches:
+            await self._admissions.admit(look)
+            return True
+        await self._report_ends()
+        return False
 
-    def _pending(self, reader: Reader) -> list[tuple[str, int, int]]:
-        heads = [
-            head
-            for prefix in (INBOX_ENVELOPES, TENANT_PREFIX)
-            for head in reader.topics(prefix)
-            if is_of(head.topic, INBOX_ENVELOPES)
-        ]
-        cursors = [(head, reader.cursor(head.topic, self._consumer_id)) for head in heads]
-        return [
-            (head.topic, cursor, head.last_id) for head, cursor in cursors if cursor < head.last_id
-        ]
+    def _narrow(self, look: Look) -> bool:
+        """A pump that was full has room again, but for a few only."""
+        room = self.figures.max_outstanding - look.outstanding
+        return self.figures.full and 0 < room < self.figures.max_outstanding // 4
 
-    async def _admit(self, topic: str, records: Sequence[Record]) -> None:
-        """Start what is ours, side by side, and move the cursor past what was admitted."""
-        results = await asyncio.gather(
-            *(self._admit_one(record) for record in records), return_exceptions=True
-        )
-        failures = [place for place, result in enumerate(results) if result is not None]
-        admitted = records[: failures[0]] if failures else records
-        if admitted:
-            await self._pass(topic, admitted[-1].event_id)
-        if failures:
-            failure = results[failures[0]]
-            assert failure is not None
-            raise failure
-
-    async def _pass(self, topic: str, event_id: int) -> None:
-        await self._log.transact(lambda tx: tx.ack(topic, self._consumer_id, event_id))
-
-    async def _admit_one(self, record: Record) -> None:
-        if record.kind != "event_ingested" or record.headers.get(PACKAGE) != self._package:
-            return  # a claim, Harn's own, or another package's
-        stored = await self._definition(record)
-        try:
-            request = dispatch_request(
-                record,
-                store_id=self._log.store_id,
-                package=self._package,
-                current=self._current,
-                stored=stored,
-                search_attributes=self._search_attributes,
-                heartbeat_timeout_ms=self._heartbeat_timeout_ms,
-            )
-        except Exception as error:  # noqa: BLE001 - whatever one envelope holds, the next ones go on
-            self._report(record, error)
+    async def _count_waiting(self) -> None:
+        """Counting takes as long as there are envelopes, so it is not done in every round."""
+        now = asyncio.get_running_loop().time()
+        if now - self._counted < SECOND_S:
             return
-        try:
-            await self._start(request)
-        except DispatchRefusedError as error:
-            self._report(record, error)
-            return
-        self._started += 1
-
-    def _report(self, record: Record, error: Exception) -> None:
-        self._malformed += 1
-        logger.error(
-            "envelope_malformed",
-            extra={"topic": record.topic, "offset": record.event_id, "error": str(error)},
+        self._counted = now
+        waiting = await self._log.query(
+            lambda reader: reader.dispatches.count_waiting(self._package)
         )
+        self.figures.backlog = waiting.count
+        self.figures.oldest_pending_at_ms = waiting.oldest_ms
 
-    async def _definition(self, record: Record) -> Mapping[str, Any] | None:
-        """The stored definition of the envelope's binding; it never changes, so it is kept."""
-        named = binding_named(record)
-        if named is None:
-            return None
-        if named not in self._definitions:
-            found = await self._log.query(lambda reader: reader.bindings.definition(*named))
-            if found is None:
-                return None
-            self._definitions[named] = found
-        return self._definitions[named]
+    async def _report_ends(self) -> None:
+        """In a transaction of their own where there is no admission to write them along."""
+        now = asyncio.get_running_loop().time()
+        if not self._unreported or now - self._reported < SECOND_S:
+            return
+        self._reported = now
+        self.figures.completed += await self._log.transact(self._admissions.report)
 
     async def _confirm(self) -> None:
         def work(tx: Transaction) -> None:

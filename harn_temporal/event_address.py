@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from harn_temporal.contracts import DispatchRequest, EventAddress
+from harn_temporal.contracts import DispatchOutcome, DispatchRequest, EventAddress
 from harn_temporal.errors import EventError, StoreError
 from harn_temporal.eventlog.log import EventLog
 from harn_temporal.eventlog.records import Record
@@ -58,6 +58,25 @@ async def load_event_at(log: EventLog, address: EventAddress, event_id: str) -> 
             f"{event_id}; was the store replaced?"
         )
     return event
+
+
+async def with_result(log: EventLog, outcome: DispatchOutcome) -> DispatchOutcome:
+    """`outcome` with its result, which lies in the log where it is large.
+
+    Raises StoreError where no record with a result lies at the address.
+    """
+    address = outcome.result_address
+    if address is None:
+        return outcome
+    found = await log.read(address.topic, after=address.event_id - 1, limit=1)
+    if found and found[0].event_id == address.event_id:
+        payload: Any = await asyncio.to_thread(lambda: found[0].payload)
+        if isinstance(payload, dict) and "result" in payload:
+            return outcome.model_copy(update={"result": payload["result"]})
+    raise StoreError(
+        f"record {address.event_id} of topic {address.topic}, which should hold the result of "
+        f"{outcome.binding_key} for event {outcome.event_id}, does not; was the store replaced?"
+    )
 
 
 async def with_event(log: EventLog, request: DispatchRequest) -> DispatchRequest:

@@ -79,8 +79,9 @@ def verdict(
 ) -> AttemptOutcome:
     """The outcome of `attempt` (counted from 1) under the retry policy of `binding`.
 
-    A result that JSON cannot hold, or one above RESULT_LIMIT, makes the attempt a failed one, with an error that says where
-    in the result. Without an `error_class` the status gives it. `error` is cleaned and cut.
+    A result that JSON cannot hold makes the attempt a failed one, with an error that says where
+    in the result; so does one above RESULT_LIMIT. Without an `error_class` the status gives it.
+    `error` is cleaned and cut.
     """
     value = None
     if status == "success":

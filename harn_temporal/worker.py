@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from temporalio.client import Client
-from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
-from temporalio.service import RPCError
 from temporalio.worker import Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
@@ -21,25 +19,25 @@ from harn_temporal.activities.a2a_hop import AgentHop
 from harn_temporal.activities.a2a_task import A2aTaskActivities
 from harn_temporal.activities.attempt import AttemptActivities, LoadHandler
 from harn_temporal.activities.breaker import PredicateBreaker
+from harn_temporal.activities.cancellations import Cancellations
+from harn_temporal.activities.envelopes import Envelopes
 from harn_temporal.activities.handler_threads import HandlerThreads
 from harn_temporal.activities.interruption import interruption
 from harn_temporal.activities.predicate import PredicateActivities
-from harn_temporal.activities.pump import PumpActivities
-from harn_temporal.activities.pump_loop import Pump
 from harn_temporal.bindings import Binding
 from harn_temporal.clock import Clock, system_clock
 from harn_temporal.contracts import (
     DEFAULT_HEARTBEAT_TIMEOUT_MS,
-    DispatchRequest,
-    PumpRequest,
 )
-from harn_temporal.errors import TemporalUnavailableError
 from harn_temporal.eventlog.log import EventLog
 from harn_temporal.manifest import Manifest
-from harn_temporal.naming import control_queue, pump_workflow_id, task_queue
+from harn_temporal.naming import task_queue
+from harn_temporal.pump_figures import PumpFigures
+from harn_temporal.pump_worker import PumpSettings, ensure_pump, pump_worker
+from harn_temporal.recovery.stranded import StrandedCount, note_stranded
 from harn_temporal.registry import register
+from harn_temporal.temporal.canceller import cancel_dispatch
 from harn_temporal.temporal.search_attributes import register_search_attributes
-from harn_temporal.temporal.starter import start_dispatch
 from harn_temporal.workflows.dispatch import DispatchWorkflow
 from harn_temporal.workflows.pump import PumpWorkflow
 
@@ -79,6 +77,10 @@ class WorkerOptions:
 
     max_concurrent: int = DEFAULT_MAX_CONCURRENT
     pump: bool = True
+    adopt_foreign: bool = False
+    """Also dispatch envelopes that no package of ours marked: Harn's."""
+    sweep_interval: timedelta = timedelta(seconds=60)
+    """How often its pump looks for dispatches whose workflow is gone."""
     grace: timedelta = DEFAULT_GRACE
     heartbeat_timeout: timedelta = timedelta(milliseconds=DEFAULT_HEARTBEAT_TIMEOUT_MS)
     """Of the dispatches that its pump starts, and of the pump where it is the first to run it."""
@@ -90,6 +92,10 @@ class RunningWorker:
 
     bindings: tuple[Binding, ...]
     search_attributes: bool
+    pump: PumpFigures
+    """All zeros where it does not pump, or another worker does."""
+    stranded: StrandedCount
+    """Envelopes that were found stranded when it started."""
     _tasks: tuple[asyncio.Task[None], ...] = field(repr=False)
 
     async def until(self, stop: asyncio.Event) -> None:
@@ -123,23 +129,31 @@ async def running_worker(
     bindings = await register(log, manifest.package, manifest.bindings)
     search_attributes = await register_search_attributes(client)
     workers = [_handler_worker(client, log, manifest, options, clock=clock, agents=agents)]
+    figures, stranded = PumpFigures(manifest.max_outstanding), StrandedCount()
     if options.pump:
-        current = {binding.trigger_id: binding for binding in bindings}
-        workers.append(
-            _pump_worker(
-                client,
-                log,
-                manifest,
-                options,
-                current=current,
-                search_attributes=search_attributes,
-            )
+        envelopes = Envelopes(
+            store_id=log.store_id,
+            package=manifest.package,
+            current={binding.trigger_id: binding for binding in bindings},
+            search_attributes=search_attributes,
+            heartbeat_timeout_ms=_ms(options.heartbeat_timeout),
+            adopt_foreign=options.adopt_foreign,
         )
-        await _ensure_pump(client, log, manifest.package, options)
+        stranded = await note_stranded(
+            log, manifest.package, max_outstanding=manifest.max_outstanding
+        )
+        workers.append(pump_worker(client, log, envelopes, figures, _pump_settings(options)))
+        await ensure_pump(
+            client, log, manifest.package, heartbeat_timeout_ms=_ms(options.heartbeat_timeout)
+        )
     tasks = tuple(asyncio.create_task(worker.run()) for worker in workers)
+    cancellations = Cancellations(log, partial(cancel_dispatch, client), package=manifest.package)
+    cancelling = asyncio.create_task(cancellations.run())
     try:
-        yield RunningWorker(bindings, search_attributes, tasks)
+        yield RunningWorker(bindings, search_attributes, figures, stranded, (*tasks, cancelling))
     finally:
+        cancelling.cancel()
+        await asyncio.wait([cancelling])
         await _shut_down(workers, tasks, options.grace + SHUTDOWN_MARGIN)
 
 
@@ -193,58 +207,12 @@ def _handler_worker(
     )
 
 
-def _pump_worker(
-    client: Client,
-    log: EventLog,
-    manifest: Manifest,
-    options: WorkerOptions,
-    *,
-    current: Mapping[str, Binding],
-    search_attributes: bool,
-) -> Worker:
-    async def start(request: DispatchRequest) -> None:
-        await start_dispatch(client, log, request, eager=True)
-
-    pump = Pump(
-        log,
-        start,
-        package=manifest.package,
-        current=current,
-        search_attributes=search_attributes,
-        heartbeat_timeout_ms=_ms(options.heartbeat_timeout),
+def _pump_settings(options: WorkerOptions) -> PumpSettings:
+    return PumpSettings(
+        grace=options.grace,
+        sweep_interval=options.sweep_interval,
+        heartbeat_throttle=MAX_HEARTBEAT_THROTTLE,
     )
-    return Worker(
-        client,
-        task_queue=control_queue(log.store_id, manifest.package),
-        activities=[PumpActivities(pump).run_pump],
-        max_concurrent_activities=2,
-        graceful_shutdown_timeout=options.grace,
-        max_heartbeat_throttle_interval=MAX_HEARTBEAT_THROTTLE,
-        default_heartbeat_throttle_interval=MAX_HEARTBEAT_THROTTLE,
-    )
-
-
-async def _ensure_pump(client: Client, log: EventLog, package: str, options: WorkerOptions) -> None:
-    try:
-        await client.start_workflow(
-            PumpWorkflow.run,
-            PumpRequest(
-                store_id=log.store_id,
-                package=package,
-                control_queue=control_queue(log.store_id, package),
-                heartbeat_timeout_ms=_ms(options.heartbeat_timeout),
-            ),
-            id=pump_workflow_id(log.store_id, package),
-            task_queue=task_queue(log.store_id, package),
-            id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
-            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-            static_summary=f"pump of {package}"[:200],
-        )
-    except RPCError as error:
-        raise TemporalUnavailableError(
-            f"the Temporal service at {client.service_client.config.target_host} does not take "
-            f"the pump of {package}: {error.message}"
-        ) from error
 
 
 def _ms(duration: timedelta) -> int:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import typer
 from temporalio.client import WorkflowFailureError
 
-from harn_temporal.activities.envelopes import dispatch_request
+from harn_temporal.activities.envelopes import Envelopes
 from harn_temporal.cli import ingested
 from harn_temporal.cli.dispatch_lines import DispatchLines, outcome_text
 from harn_temporal.cli.output import line, note, print_json, stdout_for_results_only
 from harn_temporal.cli.stores import event_log
 from harn_temporal.contracts import DEFAULT_HEARTBEAT_TIMEOUT_MS, DispatchOutcome
 from harn_temporal.errors import DispatchFailedError
+from harn_temporal.event_address import with_result
 from harn_temporal.ingestion import Ingested, ingest
 from harn_temporal.temporal.connect import TemporalOptions, connect
 from harn_temporal.temporal.starter import AlreadyEnded, start_dispatch
@@ -67,9 +68,6 @@ def fire_and_wait(
         line(f"{found.binding_key} {text}")
         if found.result is not None:
             print_json(found.result)
-        elif found.result_address is not None:
-            place = found.result_address
-            line(f"its large result is record {place.event_id} of topic {place.topic}")
     if found.status in UNSUCCESSFUL:
         raise typer.Exit(1)
 
@@ -108,27 +106,27 @@ async def _dispatch(
     address = accepted.address
     assert address is not None
     [envelope] = await log.read(address.topic, after=address.event_id - 1, limit=1)
-    request = dispatch_request(
-        envelope,
+    envelopes = Envelopes(
         store_id=log.store_id,
         package=manifest.package,
         current={binding.trigger_id: binding for binding in worker.bindings},
-        stored=None,
         search_attributes=worker.search_attributes,
         heartbeat_timeout_ms=DEFAULT_HEARTBEAT_TIMEOUT_MS,
     )
+    [request] = envelopes.requests(envelope, lambda _trigger_id, _version: None)
     started = await start_dispatch(client, log, request, eager=True)
     if isinstance(started, AlreadyEnded):  # a pump elsewhere was faster, and its worker too
         handle = client.get_workflow_handle_for(DispatchWorkflow.run, started.workflow_id)
     else:
         handle = started.handle
     try:
-        return await handle.result()
+        outcome = await handle.result()
     except WorkflowFailureError as error:
         raise DispatchFailedError(
             f"{accepted.workflow_id} was ended from outside: {error.cause}. Its records in the "
             "EventLog say how far it came."
         ) from error
+    return await with_result(log, outcome)
 
 
 async def _show_retries(stack: AsyncExitStack, log: EventLog, event: TriggerEvent) -> None:

@@ -8,7 +8,9 @@ import logging
 import pytest
 from temporalio.service import RPCError, RPCStatusCode
 
-from harn_temporal.activities.pump_loop import CHUNK, Pump
+from harn_temporal.activities.envelopes import Envelopes
+from harn_temporal.activities.pump_intake import CHUNK
+from harn_temporal.activities.pump_loop import Pump
 from harn_temporal.contracts import PumpRequest
 from harn_temporal.errors import TemporalUnavailableError
 from harn_temporal.eventlog.records import Append
@@ -16,6 +18,7 @@ from harn_temporal.eventlog.topics import INBOX_ENVELOPES
 from harn_temporal.headers import OUTCOME, PACKAGE
 from harn_temporal.manifest import load_manifest
 from harn_temporal.naming import control_queue, pump_consumer, pump_workflow_id, task_queue
+from harn_temporal.pump_figures import PumpFigures
 from harn_temporal.temporal.starter import start_dispatch
 from harn_temporal.worker import WorkerOptions, running_worker
 
@@ -154,14 +157,14 @@ async def test_a_dispatch_ends_under_the_version_it_was_accepted_under(
 
 
 def make_pump(package, start):
-    return Pump(
-        package.log,
-        start,
+    envelopes = Envelopes(
+        store_id=package.log.store_id,
         package="demo",
         current={},
         search_attributes=True,
         heartbeat_timeout_ms=30_000,
     )
+    return Pump(package.log, start, envelopes, PumpFigures(64))
 
 
 async def test_killed_between_the_start_and_the_cursor(

@@ -10,7 +10,7 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from harn_temporal.activities.envelopes import dispatch_request
+from harn_temporal.activities.envelopes import Envelopes
 from harn_temporal.errors import StoreError, TemporalUnavailableError
 from harn_temporal.eventlog.records import Append
 from harn_temporal.temporal.converter import MESSAGE_LIMIT, data_converter
@@ -67,9 +67,12 @@ async def test_a_service_that_is_away_is_no_refusal():
         await register_search_attributes(client)
 
 
+MARK = {"harn_temporal.package": "demo"}
+
+
 async def appended(log, payload):
     [record] = (
-        await log.append([Append("trigger.inbox.envelopes", "event_ingested", payload)])
+        await log.append([Append("trigger.inbox.envelopes", "event_ingested", payload, MARK)])
     ).records
     return record
 
@@ -77,15 +80,16 @@ async def appended(log, payload):
 @pytest.fixture
 def requested(log, binding):
     async def make(payload, *, current=(), stored=None):
-        return dispatch_request(
-            await appended(log, payload),
+        envelopes = Envelopes(
             store_id=log.store_id,
             package="demo",
             current={each.trigger_id: each for each in current},
-            stored=stored,
             search_attributes=True,
             heartbeat_timeout_ms=30_000,
         )
+        record = await appended(log, payload)
+        [request] = envelopes.requests(record, lambda trigger_id, version: stored)
+        return request
 
     return make
 

@@ -1,0 +1,181 @@
+"""The sweep: a dispatch whose workflow is gone without a word gets its end in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal
+
+from harn_temporal import headers
+from harn_temporal.activities.envelopes import Envelopes
+from harn_temporal.contracts import AttemptOutcome, DispatchRequest, EventAddress
+from harn_temporal.dispatch_records import cancelled, end_key, ended
+from harn_temporal.errors import StoreError, UnavailableError
+from harn_temporal.event_address import event_in
+from harn_temporal.eventlog.dispatches import StoredDispatch
+from harn_temporal.eventlog.log import Append, EventLog, Reader, Record, Transaction
+from harn_temporal.naming import dispatch_workflow_id, pump_consumer
+from harn_temporal.pump_figures import PumpFigures
+
+logger = logging.getLogger("harn_temporal.sweep")
+
+Life = Literal["open", "closed", "unknown"]
+"""Of a workflow, as Temporal says itself: `unknown` is one that it has forgotten or never had."""
+
+Describe = Callable[[str], Awaitable[Life]]
+"""The life of the workflow with an id. Raises UnavailableError."""
+
+Release = Callable[[Transaction, str], None]
+"""Gives back what the dispatch of a workflow id holds, in the transaction that ends it."""
+
+TERMINATED = "terminated"
+PAGE = 200
+SIDE_BY_SIDE = 8
+"""Workflows that Temporal is asked about at a time."""
+
+
+class Sweep:
+    """Looks at each dispatch of a package that began or was admitted, and has no outcome.
+
+    A workflow that was terminated, timed out or failed wrote nothing about it. Temporal is asked
+    for each workflow by its id: what it lists is too old to decide upon.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        describe: Describe,
+        envelopes: Envelopes,
+        figures: PumpFigures,
+        releases: Sequence[Release] = (),
+    ) -> None:
+        self._log = log
+        self._describe = describe
+        self._envelopes = envelopes
+        self._figures = figures
+        self._releases = releases
+        self._consumer_id = pump_consumer(envelopes.package)
+
+    async def run(self, interval_s: float) -> None:
+        """Sweep, and again after the interval, until cancelled. What fails is tried next time."""
+        while True:
+            try:
+                await self.once()
+            except (UnavailableError, StoreError) as error:
+                logger.warning("sweep_failed", extra={"error": str(error)})
+            await asyncio.sleep(interval_s)
+
+    async def once(self) -> int:
+        """Sweep once; returns how many dispatches were ended."""
+        after, count = "", 0
+        while page := await self._page(after):
+            for start in range(0, len(page), SIDE_BY_SIDE):
+                some = page[start : start + SIDE_BY_SIDE]
+                count += sum(await asyncio.gather(*(self._look_at(each) for each in some)))
+            after = page[-1].workflow_id
+        return count
+
+    async def _page(self, after: str) -> list[StoredDispatch]:
+        package = self._envelopes.package
+        return await self._log.query(
+            lambda reader: reader.dispatches.under_way(package, after=after, limit=PAGE)
+        )
+
+    async def _look_at(self, dispatch: StoredDispatch) -> bool:
+        life = await self._describe(dispatch.workflow_id)
+        if life == "open":
+            return False
+        try:
+            request = await self._log.query(lambda reader: self._request(reader, dispatch))
+        except StoreError as error:
+            logger.error(  # noqa: TRY400 - what the log holds is at fault, not the code
+                "sweep_skips", extra={"workflow_id": dispatch.workflow_id, "error": str(error)}
+            )
+            return False
+
+        def work(tx: Transaction) -> bool:
+            return self._end(tx, dispatch.workflow_id, request, life)
+
+        swept = await self._log.transact(work)
+        if swept:
+            self._figures.swept += 1
+            logger.warning("dispatch_swept", extra={"workflow_id": dispatch.workflow_id})
+        return swept
+
+    def _end(self, tx: Transaction, workflow_id: str, request: DispatchRequest, life: Life) -> bool:
+        """Append the end, unless it is there by now: a workflow closes after its last record."""
+        dispatch = tx.dispatches.get(workflow_id)
+        if dispatch is None or dispatch.outcome:
+            return False
+        if life == "unknown" and not self._had_workflow(tx, dispatch):
+            return False
+        batch, attempt = _end_records(tx, dispatch, request)
+        if not tx.append(batch, key=end_key(workflow_id, attempt)).fresh:
+            return False  # its worker ended the attempt after all; the next sweep sees that
+        for release in self._releases:
+            release(tx, workflow_id)
+        return True
+
+    def _had_workflow(self, reader: Reader, dispatch: StoredDispatch) -> bool:
+        """False for one that was admitted and that the pump is about to start."""
+        if dispatch.started_attempt:
+            return True
+        cursor = reader.cursor(dispatch.envelope_topic, self._consumer_id)
+        return dispatch.envelope_id <= cursor
+
+    def _request(self, reader: Reader, dispatch: StoredDispatch) -> DispatchRequest:
+        """The request as it was started, as far as the log tells."""
+        record = _envelope(reader, dispatch)
+        for request in self._envelopes.requests(record, reader.bindings.definition):
+            binding = request.binding
+            if dispatch.workflow_id == dispatch_workflow_id(
+                binding.package, binding.trigger_id, request.event_id, request.replay
+            ):
+                return request.model_copy(update={"event": event_in(record)})
+        raise StoreError(
+            f"record {record.event_id} of topic {record.topic} is not the envelope of "
+            f"{dispatch.workflow_id}; was the store replaced?"
+        )
+
+
+def _envelope(reader: Reader, dispatch: StoredDispatch) -> Record:
+    address = EventAddress(topic=dispatch.envelope_topic, event_id=dispatch.envelope_id)
+    if dispatch.begun_id:
+        [begun] = reader.read(dispatch.begun_topic, after=dispatch.begun_id - 1, limit=1)
+        topic, _, written = begun.headers.get(headers.EVENT_ADDRESS, "").rpartition("/")
+        if topic and written.isascii() and written.isdecimal():
+            address = EventAddress(topic=topic, event_id=int(written))
+    found = reader.read(address.topic, after=address.event_id - 1, limit=1) if address.topic else []
+    if not found or found[0].event_id != address.event_id:
+        raise StoreError(f"the envelope of {dispatch.workflow_id} is not in the log")
+    return found[0]
+
+
+def _end_records(
+    reader: Reader, dispatch: StoredDispatch, request: DispatchRequest
+) -> tuple[list[Append], int]:
+    """The records that end a dispatch, and the attempt they are about."""
+    now_ms = reader.now_ms
+    attempt = dispatch.started_attempt
+    if attempt <= dispatch.ended_attempt:
+        batch = cancelled(
+            request,
+            dispatch.ended_attempt,
+            error=TERMINATED,
+            workflow_id=dispatch.workflow_id,
+            now_ms=now_ms,
+        )
+        return batch, dispatch.ended_attempt + 1
+    [begun] = reader.read(dispatch.begun_topic, after=dispatch.begun_id - 1, limit=1)
+    outcome = AttemptOutcome(
+        attempt=attempt, status="cancelled", error=TERMINATED, final="cancelled"
+    )
+    batch = ended(
+        request,
+        outcome,
+        started_at_ms=begun.occurred_at_ms,
+        now_ms=now_ms,
+        workflow_id=dispatch.workflow_id,
+    )
+    return batch, attempt
