@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -24,10 +25,14 @@ from harn_temporal.dispatch_records import (
     pending_key,
     start_key,
     started,
+    verdict,
 )
 from harn_temporal.event_address import address_of
 from harn_temporal.eventlog.log import EventLog, Reader, Record, Transaction
-from harn_temporal.eventlog.topics import TRIGGER_OUTBOX, tenant_topic
+from harn_temporal.eventlog.topics import TRIGGER_DLQ, TRIGGER_OUTBOX, tenant_topic
+
+CANCELLED = "cancelled"
+"""The error of a dispatch that was cancelled."""
 
 OUTCOME_KINDS = frozenset({"dispatch_succeeded", "dispatch_failed", "dispatch_waiting"})
 
@@ -53,12 +58,17 @@ class AttemptLog:
         self._end_key = end_key(dispatch_id, attempt)
 
     async def start(self) -> AttemptOutcome | None:
-        """Append the start, unless the attempt has ended already: then give its outcome."""
+        """Append the start, unless the attempt has ended already: then give its outcome.
+
+        A durable request to cancel this dispatch ends it here, where it did not reach it before.
+        """
 
         def work(tx: Transaction) -> AttemptOutcome | None:
             written = tx.written(self._end_key)
             if written:
                 return _adopted(written)
+            if cancel_requested(tx, self._request):
+                return self._end_cancelled(tx)
             batch = started(
                 self._request, self._attempt, workflow_id=self._dispatch_id, now_ms=tx.now_ms
             )
@@ -80,23 +90,27 @@ class AttemptLog:
         """Append the outcome and give it, or the one that somebody else appended before."""
 
         def work(tx: Transaction) -> AttemptOutcome:
-            begun = tx.written(self._start_key)
-            address = _address_for(outcome, self._outbox(), tx)
-            batch = ended(
-                self._request,
-                outcome,
-                started_at_ms=begun[0].occurred_at_ms if begun else tx.now_ms,
-                now_ms=tx.now_ms,
-                workflow_id=self._dispatch_id,
-                history=self._history(tx) if outcome.final == "dlq" else (),
-                result_address=address,
-            )
-            appended = tx.append(batch, key=self._end_key)
-            if appended.fresh:
-                return _carried(outcome, appended.records)
-            return _adopted(appended.records)
+            return self._end(tx, outcome)
 
         return await self._log.transact(work)
+
+    def _end(self, tx: Transaction, outcome: AttemptOutcome) -> AttemptOutcome:
+        begun = tx.written(self._start_key)
+        address = _address_for(outcome, self._outbox(), tx)
+        batch = ended(
+            self._request,
+            outcome,
+            started_at_ms=begun[0].occurred_at_ms if begun else tx.now_ms,
+            now_ms=tx.now_ms,
+            workflow_id=self._dispatch_id,
+            history=self._history(tx) if outcome.final == "dlq" else (),
+            dead_letter=self._dead_letter(tx) if outcome.final in {"succeeded", "dlq"} else None,
+            result_address=address,
+        )
+        appended = tx.append(batch, key=self._end_key)
+        if appended.fresh:
+            return _carried(outcome, appended.records)
+        return _adopted(appended.records)
 
     async def end_lost(self, outcome: AttemptOutcome) -> AttemptOutcome:
         """As `end`; but an attempt that was cancelled before it began leaves no attempt behind."""
@@ -106,18 +120,37 @@ class AttemptLog:
 
     async def cancel(self) -> AttemptOutcome:
         """Append the end of a dispatch that was cancelled before this attempt began."""
+        return await self._log.transact(self._append_cancelled)
 
-        def work(tx: Transaction) -> AttemptOutcome:
-            batch = cancelled(
-                self._request,
-                self._attempt - 1,
-                error="cancelled",
-                workflow_id=self._dispatch_id,
-                now_ms=tx.now_ms,
-            )
-            return _adopted(tx.append(batch, key=self._end_key).records)
+    def _append_cancelled(self, tx: Transaction) -> AttemptOutcome:
+        batch = cancelled(
+            self._request,
+            self._attempt - 1,
+            error=CANCELLED,
+            workflow_id=self._dispatch_id,
+            now_ms=tx.now_ms,
+        )
+        return _adopted(tx.append(batch, key=self._end_key).records)
 
-        return await self._log.transact(work)
+    def _end_cancelled(self, tx: Transaction) -> AttemptOutcome:
+        """An attempt that a shutdown cut short began, and is recorded as one."""
+        if not tx.written(self._start_key):
+            return self._append_cancelled(tx)
+        outcome = verdict(self._request.binding, self._attempt, "cancelled", error=CANCELLED)
+        return self._end(tx, outcome)
+
+    def _dead_letter(self, reader: Reader) -> Mapping[str, Any] | None:
+        """The payload of the pending dead letter that this dispatch is a replay for."""
+        if self._request.replay_of_event_id is None:
+            return None
+        found = reader.dead_letters.pending(
+            self._request.event_id, self._request.binding.trigger_id
+        )
+        if found is None:
+            return None
+        [record] = reader.read(TRIGGER_DLQ, found.record_id - 1, 1)
+        payload: Mapping[str, Any] = record.payload
+        return payload
 
     async def _begun(self) -> bool:
         return await self._log.query(lambda reader: bool(reader.written(self._start_key)))
@@ -139,8 +172,19 @@ class AttemptLog:
         )
 
 
+def cancel_requested(reader: Reader, request: DispatchRequest) -> bool:
+    """Whether a durable request cancels this dispatch. A replay is a dispatch of its own."""
+    return request.replay_of_event_id is None and reader.cancel_requests.requested(
+        request.binding.binding_key, request.event_id
+    )
+
+
 def _adopted(records: Sequence[Record]) -> AttemptOutcome:
-    return _carried(outcome_of(records), records)
+    """What somebody wrote. An attempt that was cancelled before it began counts as none."""
+    outcome = outcome_of(records)
+    if not any(record.kind == "attempt_recorded" for record in records):
+        outcome = outcome.model_copy(update={"attempt": outcome.attempt - 1})
+    return _carried(outcome, records)
 
 
 def _address_for(outcome: AttemptOutcome, outbox: str, reader: Reader) -> EventAddress | None:

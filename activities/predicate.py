@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from temporalio import activity
 
 from harn_temporal.activities.attempt import LoadHandler
+from harn_temporal.activities.attempt_log import cancel_requested
 from harn_temporal.activities.breaker import PredicateBreaker
 from harn_temporal.activities.handler_call import describe
 from harn_temporal.activities.heartbeats import beating
@@ -69,6 +70,8 @@ class PredicateActivities:
                 written = await self._log.query(lambda reader: reader.written(key))
                 if written:
                     return _verdict_in(written)
+                if await self._log.query(lambda reader: cancel_requested(reader, message.dispatch)):
+                    return PredicateVerdict(passed=False, cancelled=True)
                 request = await with_event(self._log, message.dispatch)
             answer = await self._answer(request)
             with store_failures_told():

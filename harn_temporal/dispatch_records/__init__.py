@@ -7,6 +7,7 @@ twice, and an attempt has one outcome, whoever is the first to write it.
 from __future__ import annotations
 
 from harn_temporal.dispatch_records.attempts import attempt_payload, ended, started
+from harn_temporal.dispatch_records.dead_letters import closed
 from harn_temporal.dispatch_records.decisions import cancelled, predicate_evaluated, skipped
 from harn_temporal.dispatch_records.keys import end_key, pending_key, start_key, trigger_key
 from harn_temporal.dispatch_records.pending import pending
@@ -17,6 +18,7 @@ __all__ = [
     "attempt_history",
     "attempt_payload",
     "cancelled",
+    "closed",
     "end_key",
     "ended",
     "error_class_of",
