@@ -45,6 +45,10 @@ class Job:
         """Whether a claim holds the job: one that expires now holds it no more."""
         return not self.ended and self.claim_id != "" and self.expires_at_ms > now_ms
 
+    def delayed_at(self, now_ms: int) -> bool:
+        """A job without a delay is ready even where its producer's clock is ahead of ours."""
+        return self.due_at_ms > max(now_ms, self.enqueued_at_ms)
+
 
 class QueueJobs:
     """The jobs of one queue. `topic` is its name as part of a topic."""
@@ -85,7 +89,8 @@ class QueueJobs:
 
     def appear(self, job_id: int, job: Job) -> None:
         """The job itself, after records that are about it."""
-        job.present, job.place = 1, _place(job)
+        job.present = 1
+        job.place = _place(job)
         self._statements.run(
             "queues.appear",
             queue_id=self.queue_id,
@@ -114,7 +119,7 @@ class QueueJobs:
         job.place = _place(job)
         if job.place == CLAIMED and job.expires_at_ms <= now_ms:
             job.place = DELAYED
-        if job.place == DELAYED and job.due_at_ms <= now_ms:
+        if job.place == DELAYED and not job.delayed_at(now_ms):
             job.place = READY
         if job.place != before:
             self._save(job_id, job, before)

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from harn_temporal.bindings import Priority
-from harn_temporal.eventlog.queue_jobs import CLAIMED, DELAYED, Job, QueueJobs
+from harn_temporal.eventlog.queue_jobs import QueueJobs
 from harn_temporal.eventlog.queue_window import QueueWindow
 from harn_temporal.eventlog.statements import Row, Statements
 from harn_temporal.scheduler.candidates import PRIORITIES, RANKS
@@ -247,8 +247,8 @@ class QueueStore(QueueTables):
 
 def _listed(row: Row, now_ms: int) -> ListedJob:
     job_id, trigger_id, binding_key, tenant, rank, enqueued, due, event_id, *rest = row
-    acked, purged, place, claim_id, consumer_id, claimed_at, expires_at, deliveries = rest
-    held = place == CLAIMED and expires_at > now_ms
+    acked, purged, claim_id, consumer_id, claimed_at, expires_at, deliveries = rest
+    held = not acked and not purged and claim_id != "" and expires_at > now_ms
     if acked:
         state = "acked"
     elif purged:
@@ -256,7 +256,7 @@ def _listed(row: Row, now_ms: int) -> ListedJob:
     elif held:
         state = "claimed"
     else:
-        state = "delayed" if place in (CLAIMED, DELAYED) and due > now_ms else "ready"
+        state = "delayed" if due > max(now_ms, enqueued) else "ready"
     return ListedJob(
         job_event_id=job_id,
         state=state,
@@ -273,6 +273,3 @@ def _listed(row: Row, now_ms: int) -> ListedJob:
         claimed_at_ms=claimed_at if held else None,
         expires_at_ms=expires_at if held else None,
     )
-
-
-__all__ = ["Job", "QueueJobs", "QueueStore", "QueueTables", "QueueWindow"]

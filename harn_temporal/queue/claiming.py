@@ -83,7 +83,7 @@ def _take(
 
 
 def _waits(job: Job, now_ms: int) -> bool:
-    return job.ended or job.claimed_at(now_ms) or job.due_at_ms > now_ms
+    return job.ended or job.claimed_at(now_ms) or job.delayed_at(now_ms)
 
 
 def _new_claim(order: ClaimOrder, job_id: int, job: Job, why: Receipt, now_ms: int) -> Claim:

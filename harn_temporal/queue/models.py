@@ -39,6 +39,11 @@ class EnqueueReceipt(Message):
     response_topic: str
 
 
+class ClaimRef(Message):
+    job_event_id: int
+    claim_id: str
+
+
 class ClaimOrder(Message):
     """`excluded_keys` are fairness keys of which the consumer takes no more for the moment.
 
@@ -66,6 +71,10 @@ class Claim(Message):
     event_id: str
     scheduling: Receipt
 
+    @property
+    def ref(self) -> ClaimRef:
+        return ClaimRef(job_event_id=self.job_event_id, claim_id=self.claim_id)
+
 
 class Claims(Message):
     """`ready` says that ready jobs are left, be it of keys that are not eligible.
@@ -78,11 +87,6 @@ class Claims(Message):
     paused: bool = False
     next_at_ms: int | None = None
     now_ms: int = 0
-
-
-class ClaimRef(Message):
-    job_event_id: int
-    claim_id: str
 
 
 class Kept(Message):

@@ -375,13 +375,16 @@ WHERE l.queue_id = :queue_id AND l.ready > 0 AND l.oldest_at_ms <= :until_ms
 SELECT k.key, min(j.due_at_ms), count(*), count(CASE j.place WHEN 2 THEN 1 END)
 FROM @queue_jobs j JOIN @queue_group_keys k
   ON k.group_id = j.group_id AND k.dimension = :dimension
-WHERE j.queue_id = :queue_id AND j.due_at_ms <= :now_ms
-  AND ((j.place = 2 AND j.expires_at_ms <= :now_ms) OR j.place = 3)
+WHERE (
+    j.queue_id = :queue_id AND j.place = 2 AND j.expires_at_ms <= :now_ms
+    AND (j.due_at_ms <= :now_ms OR j.due_at_ms = j.enqueued_at_ms)
+  )
+  OR (j.queue_id = :queue_id AND j.place = 3 AND j.due_at_ms <= :now_ms)
 GROUP BY k.key
 
 -- name: queues.list
 SELECT j.job_id, g.trigger_id, g.binding_key, g.tenant, j.rank, j.enqueued_at_ms, j.due_at_ms,
-  j.event_id, j.acked, j.purged, j.place, j.claim_id, j.consumer_id, j.claimed_at_ms,
+  j.event_id, j.acked, j.purged, j.claim_id, j.consumer_id, j.claimed_at_ms,
   j.expires_at_ms, j.deliveries
 FROM @queue_jobs j JOIN @queue_groups g ON g.group_id = j.group_id
 WHERE j.queue_id = :queue_id AND j.present = 1 AND j.job_id > :after
