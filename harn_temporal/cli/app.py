@@ -39,6 +39,9 @@ COMMANDS: dict[str, Source] = {
     "trigger": Source("harn_temporal.cli.trigger:app", "Triggers with version, state and figures"),
     "dlq": Source("harn_temporal.cli.dlq:app", "Dead letters: dispatches whose retries ran out"),
     "log": Source("harn_temporal.cli.log:app", "The EventLog: read, follow, verify, rebuild"),
+    "a2a": Source(
+        "harn_temporal.cli.a2a:app", "Remote agents: what they offer, and what is refused"
+    ),
     "doctor": Source(
         "harn_temporal.cli.doctor:doctor", "What is wrong with the set-up, and what to do about it"
     ),
