@@ -13,6 +13,7 @@ from harn_temporal.activities.attempt_log import AttemptLog
 from harn_temporal.activities.handler_call import HandlerCall, HandlerEnd, describe
 from harn_temporal.activities.heartbeats import beating
 from harn_temporal.activities.interruption import interruption
+from harn_temporal.activities.queue_route import enqueued
 from harn_temporal.activities.store_access import store_failures_told, until_written
 from harn_temporal.clock import Clock, system_clock
 from harn_temporal.context import HandlerContext
@@ -61,7 +62,11 @@ class AttemptActivities:
                 request = await with_event(self._log, message.dispatch)
                 records = self._records(request, message.dispatch_id, message.attempt)
                 outcome = await records.start()
-            if outcome is None:
+            if outcome is None and request.binding.handler.kind == "worker":
+                outcome = await until_written(
+                    lambda: records.act(lambda tx: enqueued(tx, request, message.attempt))
+                )
+            elif outcome is None:
                 end = await self._handle(request, message.dispatch_id, message.attempt)
                 ended = outcome_of_end(request, message.attempt, end)
                 outcome = await until_written(lambda: _write(records, ended))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pydantic import JsonValue
@@ -91,6 +91,18 @@ class AttemptLog:
 
         def work(tx: Transaction) -> AttemptOutcome:
             return self._end(tx, outcome)
+
+        return await self._log.transact(work)
+
+    async def act(self, act: Callable[[Transaction], AttemptOutcome]) -> AttemptOutcome:
+        """What the attempt does in the log, and its outcome, in one transaction.
+
+        Nothing is done where the attempt has ended already.
+        """
+
+        def work(tx: Transaction) -> AttemptOutcome:
+            written = tx.written(self._end_key)
+            return _adopted(written) if written else self._end(tx, act(tx))
 
         return await self._log.transact(work)
 

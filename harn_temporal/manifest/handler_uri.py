@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 from harn_temporal.bindings import HandlerTarget
 from harn_temporal.manifest.problems import nearest, shown
 from harn_temporal.manifest.table import Table
+from harn_temporal.queue.name_rules import name_problem
 
 _ALLOWED = '"function", "module::function", "a2a://host[:port]/path" or "worker://queue"'
 _FUNCTION = re.compile(r"(?:[^\s:\"'()\[\]]+::)?[A-Za-z_][A-Za-z0-9_]*")
 _HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
-_RESERVED_QUEUE_ENDINGS = (".claims", ".responses")
 
 
 def reads_as_function(text: str) -> bool:
@@ -58,16 +58,6 @@ def check_function(table: Table, key: str, name: str, exports: Mapping[str, str]
     return True
 
 
-def refuse_queue(table: Table, target: HandlerTarget) -> None:
-    """Report a target that is valid, and that nothing dispatches to yet."""
-    if target.kind == "worker":
-        table.problem(
-            "handler",
-            "worker:// handlers are not supported by this version; "
-            "name a function of this manifest",
-        )
-
-
 def _check_agent(table: Table, uri: str) -> bool:
     allowed = "a2a://host[:port]/path, without user, query or fragment"
     try:
@@ -85,12 +75,7 @@ def _check_agent(table: Table, uri: str) -> bool:
 
 
 def _check_queue(table: Table, queue: str) -> bool:
-    """Refuse the names whose topics would be those of something else."""
-    if queue != "queues" and not queue.endswith(_RESERVED_QUEUE_ENDINGS):
-        return True
-    table.problem(
-        "handler",
-        f'the queue name "{queue}" is taken by the log\'s own topics; allowed: any but "queues" '
-        f"and those that end in {' or '.join(_RESERVED_QUEUE_ENDINGS)}",
-    )
-    return False
+    problem = name_problem(queue)
+    if problem is not None:
+        table.problem("handler", problem)
+    return problem is None

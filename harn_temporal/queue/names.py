@@ -1,25 +1,11 @@
-"""Names of queues. Any text is one, unless its topics would be those of something else."""
+"""Names of queues in a store: two of them must not share a topic."""
 
 from __future__ import annotations
 
-from harn_temporal.canonical import clean_text
 from harn_temporal.errors import UsageError
 from harn_temporal.eventlog.log import Reader
-from harn_temporal.eventlog.topics import is_reserved_queue, queue_topic, safe_topic
-
-
-def name_problem(name: str) -> str | None:
-    """What is wrong with the name of a queue, whatever other queues there are."""
-    if not name.strip():
-        return "a queue needs a name"
-    if name != clean_text(name):
-        return f"the queue name {name!r} holds half of a surrogate pair"
-    if is_reserved_queue(name):
-        return (
-            f"the queue name {name!r} is taken by the log's own topics; use any but `queues` "
-            "and those that end in .claims or .responses"
-        )
-    return None
+from harn_temporal.eventlog.topics import queue_topic, safe_topic
+from harn_temporal.queue.name_rules import name_problem
 
 
 def checked_queue(reader: Reader, name: str) -> str:

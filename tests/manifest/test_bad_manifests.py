@@ -275,15 +275,8 @@ def test_a_mistake_is_named_with_what_is_allowed(of_trigger, lines, expected):
         (
             "worker://x.claims",
             (
-                'the queue name "x.claims" is taken by the log\'s own topics; allowed: any but '
-                '"queues" and those that end in .claims or .responses'
-            ),
-        ),
-        (
-            "worker://q",
-            (
-                "worker:// handlers are not supported by this version; "
-                "name a function of this manifest"
+                "the queue name 'x.claims' is taken by the log's own topics; use any but "
+                "`queues` and those that end in .claims or .responses"
             ),
         ),
     ],
