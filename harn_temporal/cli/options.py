@@ -106,6 +106,14 @@ def carrier(
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout")]
 
+AdoptForeignOption = Annotated[
+    bool,
+    typer.Option(
+        "--adopt-foreign",
+        help="Also dispatch envelopes that Harn wrote; not while Harn's own pump runs",
+    ),
+]
+
 TEMPORAL_PANEL = "Temporal service"
 
 AddressOption = Annotated[

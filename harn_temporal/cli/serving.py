@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from harn_temporal.cli.options import CommonOptions
     from harn_temporal.eventlog.log import EventLog, Record
     from harn_temporal.manifest import Manifest
+    from harn_temporal.recovery.stranded import StrandedCount
 
 
 def serve(options: CommonOptions, temporal: TemporalOptions, worker: WorkerOptions) -> None:
@@ -96,7 +97,23 @@ def _announce(
             for binding in worker.bindings
         ],
     )
+    _announce_stranded(worker.stranded)
     line("Ready. Ctrl-C stops.")
+
+
+def _announce_stranded(found: StrandedCount) -> None:
+    """Of envelopes that have waited for longer than a pump takes to come to them."""
+    if found.waiting:
+        line(f"Waiting   {_envelopes(found.waiting)} without a dispatch; they are dispatched now")
+    if found.passed:
+        line(
+            f"Stranded  {_envelopes(found.passed)} without a dispatch, which the pump has passed: "
+            "`harn-temporal recover --dry-run` lists them"
+        )
+
+
+def _envelopes(count: int) -> str:
+    return f"{count} envelope{'s' if count != 1 else ''}"
 
 
 def _retry(binding: Binding) -> str:

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import typer
 
-from harn_temporal.cli.options import AddressOption, ProfileOption, common_options
+from harn_temporal.cli.options import (
+    AddressOption,
+    AdoptForeignOption,
+    ProfileOption,
+    common_options,
+)
 
 
-def up(ctx: typer.Context, *, address: AddressOption = None, profile: ProfileOption = None) -> None:
+def up(
+    ctx: typer.Context,
+    *,
+    adopt_foreign: AdoptForeignOption = False,
+    address: AddressOption = None,
+    profile: ProfileOption = None,
+) -> None:
     """Run everything on this machine: embedded server, Web UI, worker and pump.
 
     Ctrl-C drains and exits 0: handlers may end what they do, retries keep their time. Timers
@@ -19,4 +30,8 @@ def up(ctx: typer.Context, *, address: AddressOption = None, profile: ProfileOpt
     from harn_temporal.temporal.connect import TemporalOptions
     from harn_temporal.worker import WorkerOptions
 
-    serve(common_options(ctx), TemporalOptions(address, profile), WorkerOptions())
+    serve(
+        common_options(ctx),
+        TemporalOptions(address, profile),
+        WorkerOptions(adopt_foreign=adopt_foreign),
+    )

@@ -6,7 +6,13 @@ from typing import Annotated
 
 import typer
 
-from harn_temporal.cli.options import AddressOption, ProfileOption, common_options
+from harn_temporal.cli.options import (
+    AddressOption,
+    AdoptForeignOption,
+    ProfileOption,
+    common_options,
+)
+from harn_temporal.errors import UsageError
 
 MOST_CONCURRENT = 10_000
 
@@ -28,6 +34,7 @@ def worker(
         bool,
         typer.Option("--no-pump", help="Only run dispatches; leave starting them to other workers"),
     ] = False,
+    adopt_foreign: AdoptForeignOption = False,
     address: AddressOption = None,
     profile: ProfileOption = None,
 ) -> None:
@@ -42,8 +49,10 @@ def worker(
     from harn_temporal.temporal.connect import TemporalOptions
     from harn_temporal.worker import WorkerOptions
 
+    if no_pump and adopt_foreign:
+        raise UsageError("--adopt-foreign is about the pump, which --no-pump leaves out")
     serve(
         common_options(ctx),
         TemporalOptions(address, profile),
-        WorkerOptions(max_concurrent=max_concurrent, pump=not no_pump),
+        WorkerOptions(max_concurrent=max_concurrent, pump=not no_pump, adopt_foreign=adopt_foreign),
     )
