@@ -6,6 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harn_temporal.cli import dlq_operations
+from harn_temporal.cli.dlq_filters import (
+    ErrorClassOption,
+    NewerThanOption,
+    OlderThanOption,
+    OnlyTriggerOption,
+    ProviderOption,
+    TenantOption,
+    selection,
+)
 from harn_temporal.cli.options import JsonOption, common_options
 
 if TYPE_CHECKING:
@@ -19,26 +29,12 @@ app = typer.Typer(no_args_is_help=True, help="Dead letters: dispatches whose ret
 def list_dead_letters(
     ctx: typer.Context,
     *,
-    trigger: Annotated[
-        str | None, typer.Option("--trigger", metavar="ID", help="Only of this trigger")
-    ] = None,
-    provider: Annotated[
-        str | None, typer.Option("--provider", metavar="NAME", help="Only of this provider")
-    ] = None,
-    error_class: Annotated[
-        str | None,
-        typer.Option("--error-class", metavar="CLASS", help="Only this class: handler_panic, …"),
-    ] = None,
-    tenant: Annotated[
-        str | None, typer.Option("--tenant", metavar="ID", help="Only of this tenant")
-    ] = None,
-    older_than: Annotated[
-        str | None,
-        typer.Option("--older-than", metavar="AGE", help="Only dead for longer: 30m, 2h, 7d"),
-    ] = None,
-    newer_than: Annotated[
-        str | None, typer.Option("--newer-than", metavar="AGE", help="Only dead for less long")
-    ] = None,
+    trigger: OnlyTriggerOption = None,
+    provider: ProviderOption = None,
+    error_class: ErrorClassOption = None,
+    tenant: TenantOption = None,
+    older_than: OlderThanOption = None,
+    newer_than: NewerThanOption = None,
     every_state: Annotated[
         bool, typer.Option("--all", help="Also what was resolved or discarded")
     ] = False,
@@ -51,21 +47,20 @@ def list_dead_letters(
     from harn_temporal.cli.output import note, print_json, warn
     from harn_temporal.cli.reading import reading
     from harn_temporal.clock import system_clock
-    from harn_temporal.durations import parse_duration
-    from harn_temporal.inspection.dead_letters import Selection, dead_letters, letter_json
+    from harn_temporal.inspection.dead_letters import dead_letters, letter_json
 
-    selection = Selection(
-        trigger_id=trigger,
+    wanted = selection(
+        trigger=trigger,
         provider=provider,
         error_class=error_class,
-        tenant_id=tenant,
+        tenant=tenant,
+        older_than=older_than,
+        newer_than=newer_than,
         state=None if every_state else "pending",
-        older_than_ms=None if older_than is None else parse_duration(older_than),
-        newer_than_ms=None if newer_than is None else parse_duration(newer_than),
     )
     found = reading(common_options(ctx), dead_letters)
     now_ms = system_clock()
-    letters = [letter for letter in found.letters if selection.admits(letter, now_ms)]
+    letters = [letter for letter in found.letters if wanted.admits(letter, now_ms)]
     if found.unreadable:
         ids = ", ".join(str(event_id) for event_id in found.unreadable)
         warn(f"left out what cannot be read in trigger.dlq: record {ids}")
@@ -167,3 +162,8 @@ def _age(letter: StoredDeadLetter, now_ms: int) -> str:
     from harn_temporal.durations import format_duration
 
     return format_duration(max(0, now_ms - letter.moved_at_ms) // 1000 * 1000)
+
+
+app.command("replay")(dlq_operations.replay)
+app.command("purge")(dlq_operations.purge)
+app.command("export")(dlq_operations.export)

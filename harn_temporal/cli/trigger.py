@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harn_temporal.cli import trigger_operations
 from harn_temporal.cli.options import JsonOption, common_options
 
 if TYPE_CHECKING:
@@ -143,3 +144,7 @@ def _when(ms: int | None) -> str:
     from harn_temporal.clock import rfc3339
 
     return "-" if ms is None else rfc3339(ms)
+
+
+app.command("cancel")(trigger_operations.cancel)
+app.command("replay")(trigger_operations.replay)

@@ -56,6 +56,20 @@ class Selection:
     older_than_ms: int | None = None
     newer_than_ms: int | None = None
 
+    @property
+    def text(self) -> str | None:
+        """The filters as audits tell of them, None where there are none; the state is not one."""
+        named = {
+            "trigger": self.trigger_id,
+            "provider": self.provider,
+            "error_class": self.error_class,
+            "tenant": self.tenant_id,
+            "older_than_ms": self.older_than_ms,
+            "newer_than_ms": self.newer_than_ms,
+        }
+        given = [f"{name}={value}" for name, value in named.items() if value is not None]
+        return " ".join(given) or None
+
     def admits(self, letter: StoredDeadLetter, now_ms: int) -> bool:
         age = now_ms - letter.moved_at_ms
         wanted = (

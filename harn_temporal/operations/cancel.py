@@ -58,4 +58,5 @@ def _item(target: Target, intent: Intent) -> Item:
         return Item(target.audited(), "skipped", f"it has ended as {progress.status}")
     if progress.cancel_requested:
         return Item(target.audited(), "skipped", "its cancellation was requested before")
-    return Item(target.audited(), "dry_run" if intent.dry_run else "requested")
+    done = "dry_run" if intent.dry_run else "requested"
+    return Item(target.audited(), done, package=target.package)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from harn_temporal.bindings import Binding
@@ -114,7 +115,7 @@ async def _replay(log: EventLog, letter: StoredDeadLetter, binding: Binding) -> 
     except EventError as error:
         return _item(letter, "skipped", f"its event cannot be read: {error}")
     workflow_id = await append_replay(log, binding, event)
-    return _item(letter, "replayed", workflow_id=workflow_id)
+    return replace(_item(letter, "replayed"), workflow_id=workflow_id, package=binding.package)
 
 
 async def _under_way(log: EventLog, letter: StoredDeadLetter, binding: Binding) -> str | None:
@@ -151,14 +152,7 @@ def _entry(reader: Reader, letter: StoredDeadLetter) -> dict[str, Any]:
     return payload
 
 
-def _item(
-    letter: StoredDeadLetter, done: str, reason: str | None = None, workflow_id: str | None = None
-) -> Item:
+def _item(letter: StoredDeadLetter, done: str, reason: str | None = None) -> Item:
     status = "dlq" if letter.state == PENDING else letter.state
-    return Item(
-        AuditTarget(letter.event_id, letter.binding_key, status),
-        done,
-        reason,
-        workflow_id=workflow_id,
-        dead_letter=letter.id,
-    )
+    audited_as = AuditTarget(letter.event_id, letter.binding_key, status)
+    return Item(audited_as, done, reason, dead_letter=letter.id)

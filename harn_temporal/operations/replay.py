@@ -66,7 +66,7 @@ async def _replay(log: EventLog, target: Target, binding: Binding) -> Item:
         return Item(target.audited(), "skipped", str(error))
     traceparent = records[0].headers.get(headers.TRACEPARENT)
     workflow_id = await append_replay(log, binding, event, traceparent=traceparent)
-    return Item(target.audited(), "replayed", workflow_id=workflow_id)
+    return Item(target.audited(), "replayed", workflow_id=workflow_id, package=binding.package)
 
 
 async def append_replay(

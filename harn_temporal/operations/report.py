@@ -25,6 +25,8 @@ class Item:
     reason: str | None = None
     workflow_id: str | None = None
     dead_letter: str | None = None
+    package: str = ""
+    """Whose worker it now waits for; empty where for none of ours."""
 
     def to_json(self) -> dict[str, Any]:
         found = {
