@@ -6,6 +6,8 @@ import logging
 from datetime import UTC, datetime
 
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_IN_THE_MESSAGE = frozenset({"temporal_activity", "temporal_workflow"})
+"""Extra fields of the SDK's loggers, which it puts into the message as well."""
 
 _NOISY = "temporalio.activity"
 """Warns of each failed attempt, which the EventLog and the Web UI show already."""
@@ -24,7 +26,8 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
         parts = [moment, record.levelname.lower(), record.name, record.getMessage()]
-        parts += [f"{key}={value}" for key, value in vars(record).items() if key not in _PLAIN]
+        extra = vars(record).keys() - _PLAIN - _IN_THE_MESSAGE
+        parts += [f"{key}={value}" for key, value in vars(record).items() if key in extra]
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
             parts.append(f"({type(error).__name__}: {error})")
@@ -39,4 +42,4 @@ def configure_logging(*, debug: bool) -> None:
     handler.setFormatter(LineFormatter(tracebacks=debug))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("harn_temporal").setLevel(logging.DEBUG if debug else logging.WARNING)
-    logging.getLogger(_NOISY).setLevel(logging.DEBUG if debug else logging.ERROR)
+    logging.getLogger(_NOISY).setLevel(logging.WARNING if debug else logging.ERROR)
