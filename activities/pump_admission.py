@@ -152,6 +152,8 @@ class Admissions:
         for batch in look.batches:
             end = batch.end
             for item in _of([batch], items):
+                if _place(item.record) in look.begun:
+                    continue
                 alone = room == self._figures.max_outstanding
                 if len(item.jobs) > room and not alone:
                     end = item.record.event_id - 1

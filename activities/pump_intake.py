@@ -46,7 +46,22 @@ class Look:
     pending: bool
     """Whether some topic has records after its cursor."""
     batches: Sequence[Batch]
+    begun: frozenset[tuple[str, int]]
+    """Envelopes after the cursors whose dispatches are outstanding already: they need no room.
+
+    A pump that was killed, or that found Temporal away, had admitted them and not passed them.
+    """
     definitions: Mapping[Definition, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """A topic with records after our cursor. `begun` are the ids that need no room."""
+
+    topic: str
+    cursor: int
+    head: int
+    begun: frozenset[int]
 
 
 class Intake:
@@ -62,45 +77,44 @@ class Intake:
     def look(self, reader: Reader) -> Look:
         """For `query`. Reads as much as there is room for, and nothing where there is none."""
         package = self._envelopes.package
-        outstanding = reader.dispatches.outstanding(package)
-        pending = self._pending(reader)
-        batches = self._take(reader, pending, min(CHUNK, self._max_outstanding - outstanding))
+        places = reader.dispatches.outstanding_places(package)
+        pending = self._pending(reader, places)
+        batches = self._take(reader, pending, min(CHUNK, self._max_outstanding - len(places)))
         self._learn(reader, batches)
         return Look(
-            outstanding=outstanding,
+            outstanding=len(places),
             unreported=bool(reader.dispatches.unreported(package, 1)),
             pending=bool(pending),
             batches=batches,
+            begun=frozenset((each.topic, event_id) for each in pending for event_id in each.begun),
             definitions=self._definitions,
         )
 
-    def _take(
-        self, reader: Reader, pending: Sequence[tuple[str, int, int]], room: int
-    ) -> list[Batch]:
+    def _take(self, reader: Reader, pending: Sequence[_Pending], room: int) -> list[Batch]:
         batches = []
-        turn = [each for each in pending if each[0] > self._last_topic]
-        turn += [each for each in pending if each[0] <= self._last_topic]
-        for place, (topic, cursor, head) in enumerate(turn):
-            if room <= 0:
-                break
-            share = -(-room // (len(turn) - place))
-            batch, wanted = self._scan(reader, topic, cursor, head, share)
+        turn = [each for each in pending if each.topic > self._last_topic]
+        turn += [each for each in pending if each.topic <= self._last_topic]
+        for place, each in enumerate(turn):
+            share = -(-max(0, room) // (len(turn) - place))
+            if not share and not each.begun:
+                continue
+            batch, wanted = self._scan(reader, each, share)
             batches.append(batch)
-            room -= wanted
-            self._last_topic = topic
+            if wanted:
+                room -= wanted
+                self._last_topic = each.topic
         return batches
 
-    def _scan(
-        self, reader: Reader, topic: str, cursor: int, head: int, share: int
-    ) -> tuple[Batch, int]:
-        """Records up to `share` envelopes of ours; and how many of those there are."""
+    def _scan(self, reader: Reader, pending: _Pending, share: int) -> tuple[Batch, int]:
+        """Records up to `share` envelopes of ours that take room; and how many those are."""
+        last_begun = max(pending.begun, default=0)
         records: list[Record] = []
         wanted = size = 0
-        end = cursor
-        while len(records) < SCAN and wanted < share and size < SCAN_BYTES:
-            found = reader.read(topic, after=end, limit=1)
+        end = pending.cursor
+        while len(records) < SCAN and size < SCAN_BYTES and (wanted < share or end < last_begun):
+            found = reader.read(pending.topic, after=end, limit=1)
             if not found:  # the rest was deleted by somebody: there is nothing to wait for
-                end = max(end, head)
+                end = max(end, pending.head)
                 break
             [record] = found
             if records and size + len(record.raw) > SCAN_BYTES:
@@ -109,23 +123,30 @@ class Intake:
             size += len(record.raw)
             if self._envelopes.concerns(record):
                 records.append(record)
-                wanted += 1
+                wanted += record.event_id not in pending.begun
             else:
                 records.append(_without_payload(record))
-        return Batch(topic, records, end), wanted
+        return Batch(pending.topic, records, end), wanted
 
-    def _pending(self, reader: Reader) -> list[tuple[str, int, int]]:
-        """Topics of the inbox with something after our cursor: name, cursor, last id."""
+    def _pending(self, reader: Reader, outstanding: Sequence[tuple[str, int]]) -> list[_Pending]:
+        """Topics of the inbox with something after our cursor."""
         heads = [
             head
             for prefix in (INBOX_LEGACY, TENANT_PREFIX)
             for head in reader.topics(prefix)
             if is_of(head.topic, INBOX_ENVELOPES) or is_of(head.topic, INBOX_LEGACY)
         ]
-        cursors = [(head, reader.cursor(head.topic, self._consumer_id)) for head in heads]
-        return [
-            (head.topic, cursor, head.last_id) for head, cursor in cursors if cursor < head.last_id
-        ]
+        found = []
+        for head in heads:
+            cursor = reader.cursor(head.topic, self._consumer_id)
+            if cursor < head.last_id:
+                begun = (
+                    event_id
+                    for topic, event_id in outstanding
+                    if topic == head.topic and event_id > cursor
+                )
+                found.append(_Pending(head.topic, cursor, head.last_id, frozenset(begun)))
+        return found
 
     def _learn(self, reader: Reader, batches: Sequence[Batch]) -> None:
         """Remember the definitions that the envelopes name; they never change."""

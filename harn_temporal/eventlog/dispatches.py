@@ -81,6 +81,15 @@ class DispatchTables:
         rows = self._statements.rows("dispatches.outstanding", package=clean_text(package))
         return int(rows[0][0])
 
+    def outstanding_places(self, package: str) -> list[tuple[str, int]]:
+        """The topic and id of the envelope of each dispatch that is outstanding."""
+        return [
+            (topic, event_id)
+            for topic, event_id in self._statements.rows(
+                "dispatches.outstanding_places", package=clean_text(package)
+            )
+        ]
+
     def waiting(
         self, package: str, *, until_ms: int = FOREVER_MS, limit: int = 1000
     ) -> list[StoredDispatch]:

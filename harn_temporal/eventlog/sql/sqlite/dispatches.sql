@@ -66,6 +66,11 @@ SELECT count(*) FROM @dispatches
 WHERE admitted_at_ms > 0 AND ended_attempt = 0 AND outcome = '' AND parked = 0
   AND package = :package
 
+-- name: dispatches.outstanding_places
+SELECT envelope_topic, envelope_id FROM @dispatches
+WHERE admitted_at_ms > 0 AND ended_attempt = 0 AND outcome = '' AND parked = 0
+  AND package = :package
+
 -- name: dispatches.waiting
 SELECT workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admitted_at_ms,
   begun_topic, begun_id, started_attempt, ended_attempt, outcome
