@@ -42,6 +42,9 @@ COMMANDS: dict[str, Source] = {
     "a2a": Source(
         "harn_temporal.cli.a2a:app", "Remote agents: what they offer, and what is refused"
     ),
+    "recover": Source(
+        "harn_temporal.cli.recover:recover", "Envelopes that no dispatch was started for"
+    ),
     "doctor": Source(
         "harn_temporal.cli.doctor:doctor", "What is wrong with the set-up, and what to do about it"
     ),
