@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from harn_temporal.errors import StoreError
 from harn_temporal.eventlog.bindings import BindingsProjection
@@ -76,19 +77,60 @@ def create_tables(statements: Statements) -> None:
         statements.script(f"{projection.name}.create")
 
 
-def fold(statements: Statements, record: Record) -> None:
-    """Fold one record into the tables of the session's generation."""
-    for projection in projections_of(record.topic):
-        try:
-            projection.fold(statements, record)
-        except Malformed as error:
-            statements.run(
-                "skipped.note",
-                topic=record.topic,
-                event_id=record.event_id,
-                projection=projection.name,
-                reason=str(error),
-            )
+class Folder(Protocol):
+    """Folds the records of one batch; what it puts off is written by `finish`."""
+
+    def fold(self, record: Record) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+@runtime_checkable
+class BatchProjection(Protocol):
+    """A projection that folds many records at once faster than one after the other."""
+
+    def folder(self, statements: Statements) -> Folder: ...
+
+
+class Folding:
+    """Folds records into the tables of the session's generation. `finish` it in the end."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+        self._folders: dict[str, Folder] = {}
+
+    def fold(self, record: Record) -> None:
+        for projection in projections_of(record.topic):
+            try:
+                if isinstance(projection, BatchProjection):
+                    self._folder(projection.name, projection).fold(record)
+                else:
+                    projection.fold(self._statements, record)
+            except Malformed as error:
+                self._statements.run(
+                    "skipped.note",
+                    topic=record.topic,
+                    event_id=record.event_id,
+                    projection=projection.name,
+                    reason=str(error),
+                )
+
+    def finish(self) -> None:
+        for folder in self._folders.values():
+            folder.finish()
+        self._folders.clear()
+
+    def _folder(self, name: str, projection: BatchProjection) -> Folder:
+        if name not in self._folders:
+            self._folders[name] = projection.folder(self._statements)
+        return self._folders[name]
+
+
+def fold_all(statements: Statements, records: Iterable[Record]) -> None:
+    folding = Folding(statements)
+    for record in records:
+        folding.fold(record)
+    folding.finish()
 
 
 def use_live_generation(session: Session) -> bool:
@@ -143,17 +185,19 @@ def _fold_noted(session: Session) -> bool:
     notes = session.rows("notes.oldest", limit=BATCH_RECORDS)
     heads: dict[str, int] = {}
     folded = 0
+    folding = Folding(session)
     for seq, topic, event_id in notes:
         record = session.one(topic, event_id)
         if record is not None:
             _restore_key(session, record)
             if session.generation:
-                fold(session, record)
+                folding.fold(record)
         heads[topic] = max(heads.get(topic, 0), event_id)
         folded = seq
         budget.spend()
         if not budget.left:
             break
+    folding.finish()
     if not notes:
         return not unseen
     for topic, last_id in heads.items():

@@ -7,7 +7,10 @@ jobs next. So does a delay that has ended.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from harn_temporal.eventlog.statements import Statements
 
@@ -51,131 +54,152 @@ class Job:
 
 
 class QueueJobs:
-    """The jobs of one queue. `topic` is its name as part of a topic."""
+    """The jobs of one queue, each read once; changes are written by `flush`.
+
+    `topic` is the queue's name as part of a topic.
+    """
 
     def __init__(self, statements: Statements, queue_id: int, topic: str) -> None:
         self._statements = statements
         self.queue_id = queue_id
         self.topic = topic
+        self._jobs: dict[int, Job] = {}
+        self._before: dict[int, _Before] = {}
+        self._changed: set[int] = set()
+        self._groups: dict[GroupName, int] = {}
+        self._names: set[str] = set()
 
     def find(self, job_id: int) -> Job | None:
-        rows = self._statements.rows("queues.job", queue_id=self.queue_id, job_id=job_id)
-        return Job(*rows[0]) if rows else None
+        job = self._jobs.get(job_id)
+        if job is None:
+            rows = self._statements.rows("queues.job", queue_id=self.queue_id, job_id=job_id)
+            if not rows:
+                return None
+            job = self._jobs[job_id] = Job(*rows[0])
+            self._before[job_id] = _Before(job.present, job.place, *_counts(job))
+        return job
 
-    def add(self, job_id: int, job: Job) -> None:
-        """A job that is not known in any way yet."""
+    def change(self, job_id: int, job: Job) -> None:
+        """Note what happened to a job, of which nothing needs to be known so far."""
         job.place = _place(job)
-        self._statements.run(
-            "queues.add_job",
-            queue_id=self.queue_id,
-            job_id=job_id,
-            present=job.present,
-            group_id=job.group_id,
-            rank=job.rank,
-            enqueued_at_ms=job.enqueued_at_ms,
-            due_at_ms=job.due_at_ms,
-            event_id=job.event_id,
-            acked=job.acked,
-            purged=job.purged,
-            place=job.place,
-            claim_id=job.claim_id,
-            consumer_id=job.consumer_id,
-            claimed_at_ms=job.claimed_at_ms,
-            expires_at_ms=job.expires_at_ms,
-            deliveries=job.deliveries,
-        )
-        self._moved(job_id, job, NOWHERE)
-        self._ended(job, acked=0, purged=0)
-
-    def appear(self, job_id: int, job: Job) -> None:
-        """The job itself, after records that are about it."""
-        job.present = 1
-        job.place = _place(job)
-        self._statements.run(
-            "queues.appear",
-            queue_id=self.queue_id,
-            job_id=job_id,
-            group_id=job.group_id,
-            rank=job.rank,
-            enqueued_at_ms=job.enqueued_at_ms,
-            due_at_ms=job.due_at_ms,
-            event_id=job.event_id,
-            place=job.place,
-        )
-        self._moved(job_id, job, NOWHERE)
-        self._ended(job, acked=0, purged=0)
-
-    def change(self, job_id: int, job: Job, *, acked: int = 0, purged: int = 0) -> None:
-        """Save what happened to a job. `acked` and `purged` are what they were before."""
-        before = job.place
-        job.place = _place(job)
-        self._save(job_id, job, before)
-        if job.acked != acked or job.purged != purged:
-            self._ended(job, acked=acked, purged=purged)
+        self._jobs[job_id] = job
+        self._changed.add(job_id)
 
     def move(self, job_id: int, job: Job, now_ms: int) -> None:
         """Put a job where it belongs at a time."""
-        before = job.place
-        job.place = _place(job)
+        self.change(job_id, job)
         if job.place == CLAIMED and job.expires_at_ms <= now_ms:
             job.place = DELAYED
         if job.place == DELAYED and not job.delayed_at(now_ms):
             job.place = READY
-        if job.place != before:
-            self._save(job_id, job, before)
 
-    def _save(self, job_id: int, job: Job, before: int) -> None:
-        self._statements.run(
-            "queues.change",
-            queue_id=self.queue_id,
-            job_id=job_id,
-            acked=job.acked,
-            purged=job.purged,
-            place=job.place,
-            claim_id=job.claim_id,
-            consumer_id=job.consumer_id,
-            claimed_at_ms=job.claimed_at_ms,
-            expires_at_ms=job.expires_at_ms,
-            deliveries=job.deliveries,
-        )
-        self._moved(job_id, job, before)
+    def group(self, name: GroupName, find: Callable[[], int]) -> int:
+        if name not in self._groups:
+            self._groups[name] = find()
+        return self._groups[name]
 
-    def _moved(self, job_id: int, job: Job, before: int) -> None:
-        after = job.place
-        if after == before:
+    def add_name(self, name: str) -> None:
+        if name not in self._names:
+            self._names.add(name)
+            self._statements.run("queues.name", queue=name, topic=self.topic)
+
+    def flush(self) -> None:
+        if not self._changed:
             return
-        lane = {"group_id": job.group_id, "rank": job.rank}
-        if before == READY:
-            self._statements.run("queues.leave_lane", **lane)
-        elif after == READY:
-            rows = self._statements.rows(
-                "queues.enter_lane",
-                **lane,
-                queue_id=self.queue_id,
-                due_at_ms=job.due_at_ms,
-                job_id=job_id,
+        added: list[dict[str, Any]] = []
+        appeared: list[dict[str, Any]] = []
+        saved: list[dict[str, Any]] = []
+        lanes: Counter[tuple[int, int]] = Counter()
+        claimed: Counter[int] = Counter()
+        ended = [0, 0]
+        for job_id in sorted(self._changed):
+            job = self._jobs[job_id]
+            before = self._before.get(job_id)
+            if before is None:
+                before = _NOTHING
+                added.append(self._row(job_id, job))
+            elif job.present and not before.present:
+                appeared.append(self._row(job_id, job))
+            else:
+                saved.append(self._row(job_id, job))
+            lanes[job.group_id, job.rank] += (job.place == READY) - (before.place == READY)
+            claimed[job.group_id] += (job.place == CLAIMED) - (before.place == CLAIMED)
+            acked, purged = _counts(job)
+            ended[0] += acked - before.acked
+            ended[1] += purged - before.purged
+            self._before[job_id] = _Before(job.present, job.place, acked, purged)
+        self._changed.clear()
+        self._statements.run_many("queues.add_job", added)
+        self._statements.run_many("queues.appear", appeared)
+        self._statements.run_many("queues.change", saved)
+        self._count(lanes, claimed, ended)
+
+    def _count(
+        self, lanes: Counter[tuple[int, int]], claimed: Counter[int], ended: list[int]
+    ) -> None:
+        # A lane whose count is as before may still have another oldest job.
+        self._statements.run_many(
+            "queues.change_lane",
+            [
+                {"group_id": group_id, "rank": rank, "change": change}
+                for (group_id, rank), change in lanes.items()
+                if group_id
+            ],
+        )
+        self._statements.run_many(
+            "queues.count_claimed",
+            [{"group_id": group, "change": change} for group, change in claimed.items() if change],
+        )
+        roused = {group_id for (group_id, _), change in lanes.items() if change > 0}
+        if roused and self._statements.rows("queues.any_idle", queue=self.topic):
+            self._statements.run_many(
+                "queues.rouse", [{"queue": self.topic, "group_id": group} for group in roused]
             )
-            if rows[0][0] == 1:
-                self._statements.run("queues.rouse", queue=self.topic, group_id=job.group_id)
-        if CLAIMED in (before, after):
+        if any(ended):
             self._statements.run(
-                "queues.count_claimed",
-                group_id=job.group_id,
-                change=1 if after == CLAIMED else -1,
+                "queues.count_ended", queue_id=self.queue_id, acked=ended[0], purged=ended[1]
             )
 
-    def _ended(self, job: Job, *, acked: int, purged: int) -> None:
-        """Count how jobs end; a job that was purged and acked counts as acked."""
-        if not job.present:
-            return
-        change = (
-            job.acked - acked,
-            (job.purged and not job.acked) - (purged and not acked),
-        )
-        if any(change):
-            self._statements.run(
-                "queues.count_ended", queue_id=self.queue_id, acked=change[0], purged=change[1]
-            )
+    def _row(self, job_id: int, job: Job) -> dict[str, Any]:
+        return {
+            "queue_id": self.queue_id,
+            "job_id": job_id,
+            "present": job.present,
+            "group_id": job.group_id,
+            "rank": job.rank,
+            "enqueued_at_ms": job.enqueued_at_ms,
+            "due_at_ms": job.due_at_ms,
+            "event_id": job.event_id,
+            "acked": job.acked,
+            "purged": job.purged,
+            "place": job.place,
+            "claim_id": job.claim_id,
+            "consumer_id": job.consumer_id,
+            "claimed_at_ms": job.claimed_at_ms,
+            "expires_at_ms": job.expires_at_ms,
+            "deliveries": job.deliveries,
+        }
+
+
+GroupName = tuple[str | None, str, str]
+"""What groups jobs: tenant, trigger id, binding key."""
+
+
+class _Before(NamedTuple):
+    present: int
+    place: int
+    acked: int
+    purged: int
+
+
+_NOTHING = _Before(0, NOWHERE, 0, 0)
+
+
+def _counts(job: Job) -> tuple[int, int]:
+    """Acked and purged; a job that was purged and acked all the same counts as acked."""
+    if not job.present:
+        return 0, 0
+    return job.acked, int(job.purged and not job.acked)
 
 
 def _place(job: Job) -> int:

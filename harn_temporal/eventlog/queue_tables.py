@@ -236,6 +236,7 @@ class QueueStore(QueueTables):
                 if job is not None:
                     jobs.move(job_id, job, self._now_ms)
             moved += len(rows)
+        jobs.flush()
         return moved < MOVED_AT_ONCE
 
     def set_pause(self, queue: str, paused_by: str) -> None:

@@ -15,7 +15,7 @@ from harn_temporal.eventlog.queue_jobs import Job, QueueJobs
 from harn_temporal.eventlog.records import Record
 from harn_temporal.eventlog.statements import Statements
 from harn_temporal.headers import AVAILABLE_AT_MS
-from harn_temporal.scheduler.candidates import PRIORITIES
+from harn_temporal.scheduler.candidates import PRIORITIES, RANKS
 from harn_temporal.scheduler.policy import fairness_keys
 
 _LATEST_MS = 2**62
@@ -24,36 +24,58 @@ _LATEST_MS = 2**62
 
 class QueuesProjection:
     name = "queues"
-    version = 1
+    version = 2
 
     def folds(self, topic: str) -> bool:
         return topic.startswith(topics.WORKER_PREFIX)
 
+    def folder(self, statements: Statements) -> QueueFolder:
+        return QueueFolder(statements)
+
     def fold(self, statements: Statements, record: Record) -> None:
+        folder = self.folder(statements)
+        folder.fold(record)
+        folder.finish()
+
+
+class QueueFolder:
+    """Jobs are read once and written once in a batch, each lane and each group likewise."""
+
+    def __init__(self, statements: Statements) -> None:
+        self._statements = statements
+        self._queues: dict[str, QueueJobs] = {}
+
+    def fold(self, record: Record) -> None:
         if record.topic == topics.WORKER_QUEUES:
-            _fold_name(statements, record)
+            _fold_name(self._statements, record)
             return
         queue, part = topics.parse_queue_topic(record.topic)
         payload = mapping(record)
         if part == "jobs":
             _expect(record, "trigger_dispatch")
-            _fold_job(_jobs(statements, queue), statements, record, payload)
+            _fold_job(self._jobs(queue), self._statements, record, payload)
         elif part == "claims":
             fold_claim = _CLAIMS.get(record.kind)
             if fold_claim is None:
                 raise Malformed(f"has the unknown kind {record.kind!r}")
-            fold_claim(_jobs(statements, queue), statements, payload)
+            fold_claim(self._jobs(queue), self._statements, payload)
         else:
             _expect(record, "job_response")
             integer(payload, "job_event_id")
-            statements.run("queues.respond", queue_id=_jobs(statements, queue).queue_id)
+            self._statements.run("queues.respond", queue_id=self._jobs(queue).queue_id)
 
+    def finish(self) -> None:
+        for jobs in self._queues.values():
+            jobs.flush()
 
-def _jobs(statements: Statements, queue: str) -> QueueJobs:
-    rows = statements.rows("queues.id", topic=queue)
-    if not rows:
-        rows = statements.rows("queues.add", topic=queue)
-    return QueueJobs(statements, rows[0][0], queue)
+    def _jobs(self, queue: str) -> QueueJobs:
+        found = self._queues.get(queue)
+        if found is None:
+            rows = self._statements.rows("queues.id", topic=queue)
+            if not rows:
+                rows = self._statements.rows("queues.add", topic=queue)
+            found = self._queues[queue] = QueueJobs(self._statements, rows[0][0], queue)
+        return found
 
 
 def _expect(record: Record, kind: str) -> None:
@@ -84,19 +106,22 @@ def _fold_job(
     if not trigger_id or not binding_key:
         raise Malformed("has an empty trigger_id or binding_key")
     event_id = text(event, "id")
-    group_id = _group(statements, jobs.queue_id, tenant, trigger_id, binding_key)
+    group_id = jobs.group(
+        (tenant, trigger_id, binding_key),
+        lambda: _group(statements, jobs.queue_id, tenant, trigger_id, binding_key),
+    )
     job = jobs.find(record.event_id)
-    appears = job or Job(present=1)
+    if job is not None and job.present:
+        return
+    appears = job or Job()
+    appears.present = 1
     appears.group_id = group_id
     appears.rank = PRIORITIES.index(priority)
     appears.enqueued_at_ms = record.occurred_at_ms
     appears.due_at_ms = _due_at_ms(record)
     appears.event_id = event_id
-    if job is None:
-        jobs.add(record.event_id, appears)
-    elif not job.present:
-        jobs.appear(record.event_id, appears)
-    statements.run("queues.name", queue=name, topic=jobs.topic)
+    jobs.change(record.event_id, appears)
+    jobs.add_name(name)
 
 
 def _due_at_ms(record: Record) -> int:
@@ -120,10 +145,17 @@ def _group(
     if rows:
         return int(rows[0][0])
     group_id = int(statements.rows("queues.add_group", **place)[0][0])
-    for dimension, key in keys.items():
-        statements.run(
-            "queues.add_key", queue_id=queue_id, dimension=dimension, key=key, group_id=group_id
-        )
+    statements.run_many(
+        "queues.add_key",
+        [
+            {"queue_id": queue_id, "dimension": dimension, "key": key, "group_id": group_id}
+            for dimension, key in keys.items()
+        ],
+    )
+    statements.run_many(
+        "queues.add_lane",
+        [{"queue_id": queue_id, "group_id": group_id, "rank": rank} for rank in RANKS],
+    )
     return group_id
 
 
@@ -134,15 +166,12 @@ def _fold_claimed(jobs: QueueJobs, statements: Statements, payload: dict[str, An
         raise Malformed("has no text in claim_id")
     claimed_at_ms = integer(payload, "claimed_at_ms")
     expires_at_ms = integer(payload, "expires_at_ms")
-    job = jobs.find(job_id)
-    if job is None:
-        job = Job()
-        jobs.add(job_id, job)
+    job = jobs.find(job_id) or Job()
     if job.ended:
         return
     if job.claim_id and job.expires_at_ms > claimed_at_ms:
         _see(jobs, statements, job_id, job, claim_id)
-        return
+        return  # its row is there: it holds the active claim
     if job.claim_id:
         previous, job.claim_id = job.claim_id, claim_id
         _see(jobs, statements, job_id, job, previous)
@@ -178,20 +207,15 @@ def _fold_acked(jobs: QueueJobs, statements: Statements, payload: dict[str, Any]
         if claim_id:
             return
         job = Job()
-        jobs.add(job_id, job)
     if job.acked or not _was_seen(jobs, statements, job_id, job, claim_id):
         return
-    job.claim_id, purged = claim_id, job.purged
-    job.acked = 1
-    jobs.change(job_id, job, purged=purged)
+    job.claim_id, job.acked = claim_id, 1
+    jobs.change(job_id, job)
 
 
 def _fold_purged(jobs: QueueJobs, _statements: Statements, payload: dict[str, Any]) -> None:
     job_id = integer(payload, "job_event_id")
-    job = jobs.find(job_id)
-    if job is None:
-        job = Job()
-        jobs.add(job_id, job)
+    job = jobs.find(job_id) or Job()
     if not job.ended:
         job.purged = 1
         jobs.change(job_id, job)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from harn_temporal.eventlog.projections import (
     BATCH_RECORDS,
     Budget,
+    Folding,
     begin_caught_up,
     create_tables,
     current_version,
-    fold,
     projections_of,
 )
 from harn_temporal.eventlog.session import Session
@@ -45,7 +45,9 @@ class Rebuild:
         begin_caught_up(session)
         try:
             session.generation = self._generation
-            done = self._fold_some()
+            folding = Folding(session)
+            done = self._fold_some(folding)
+            folding.finish()
             if done:
                 session.run("generations.retire")
                 session.run("generations.enliven", generation=self._generation)
@@ -69,7 +71,7 @@ class Rebuild:
             raise
         return not idle
 
-    def _fold_some(self) -> bool:
+    def _fold_some(self, folding: Folding) -> bool:
         budget = Budget()
         for head in self._session.topics(""):
             if not projections_of(head.topic):
@@ -81,7 +83,7 @@ class Rebuild:
                     head.topic, self._folded.get(head.topic, 0), min(budget.left, _PAGE)
                 )
                 for record in records:
-                    fold(self._session, record)
+                    folding.fold(record)
                     self._folded[head.topic] = record.event_id
                     budget.spend()
                 if not records:

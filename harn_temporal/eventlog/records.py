@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from harn_temporal.canonical import clean_text, decode
 from harn_temporal.errors import NotJsonError, StoreError
+
+UNKNOWN: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +36,14 @@ class Record:
     raw: bytes
     headers: Mapping[str, str]
     occurred_at_ms: int
+    known: Any = field(default=UNKNOWN, compare=False, repr=False)
+    """The payload, where it was at hand when the record was made; not to be changed."""
 
     @property
     def payload(self) -> Any:
         """The decoded payload. Raises StoreError where it is no JSON, naming topic and id."""
+        if self.known is not UNKNOWN:
+            return self.known
         try:
             return decode(self.raw)
         except NotJsonError as error:

@@ -12,7 +12,7 @@ from typing import Any
 from harn_temporal.errors import StoreUnavailableError
 from harn_temporal.eventlog.file_lock import FileLock
 from harn_temporal.eventlog.sql_records import SqlRecords
-from harn_temporal.eventlog.sqlite_errors import is_busy, mapped
+from harn_temporal.eventlog.sqlite_errors import error_of, is_busy, mapped
 from harn_temporal.eventlog.sqlite_schema import migrate, read_store_id, split_script
 from harn_temporal.eventlog.statements import Row, load_statements
 
@@ -55,14 +55,20 @@ class SqliteSession(SqlRecords):
             self._connection.close()
 
     def rows(self, name: str, **parameters: Any) -> list[Row]:
-        with mapped(self._place):
+        try:
             return self._connection.execute(self._text(name), parameters).fetchall()
+        except sqlite3.Error as error:  # not `mapped`, which costs as much as a statement
+            raise error_of(error, self._place) from error
 
     def run(self, name: str, **parameters: Any) -> int:
-        with mapped(self._place):
+        try:
             return self._connection.execute(self._text(name), parameters).rowcount
+        except sqlite3.Error as error:
+            raise error_of(error, self._place) from error
 
     def run_many(self, name: str, parameters: Sequence[Mapping[str, Any]]) -> None:
+        if not parameters:
+            return
         with mapped(self._place):
             self._connection.executemany(self._text(name), parameters)
 

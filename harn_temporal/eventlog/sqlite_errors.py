@@ -38,10 +38,11 @@ def mapped(place: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise _of(error, place) from error
+        raise error_of(error, place) from error
 
 
-def _of(error: sqlite3.Error, place: str) -> HarnTemporalError:
+def error_of(error: sqlite3.Error, place: str) -> HarnTemporalError:
+    """What to raise in place of an error of SQLite."""
     code = _primary(error)
     if code in _BUSY:
         return StoreUnavailableError(f"the EventLog {place} is busy: others keep it locked")

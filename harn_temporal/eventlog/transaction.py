@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pydantic import JsonValue
+
 from harn_temporal.canonical import clean, clean_text, encode
 from harn_temporal.errors import NotJsonError, StoreError
 from harn_temporal.eventlog.bindings import BindingsTables
@@ -11,7 +13,7 @@ from harn_temporal.eventlog.cancel_requests import CancelRequestTables
 from harn_temporal.eventlog.dead_letters import DeadLetterTables
 from harn_temporal.eventlog.dispatches import DispatchTables
 from harn_temporal.eventlog.inbox import InboxTables
-from harn_temporal.eventlog.projections import Skipped, fold
+from harn_temporal.eventlog.projections import Skipped, fold_all
 from harn_temporal.eventlog.provenance import sealed_headers, stored_hash
 from harn_temporal.eventlog.queue_tables import QueueStore
 from harn_temporal.eventlog.records import Append, Appended, ConsumerCursor, Record, TopicHead
@@ -117,8 +119,7 @@ class StoreTransaction(StoreReader):
             self._session.run("heads.raise", topic=topic, last_id=self.tails[topic][0])
         if key is not None:
             self._session.run_many("keys.insert", [_key_row(record) for record in sealed])
-        for record in sealed:
-            fold(self._session, record)
+        fold_all(self._session, sealed)
         self._session.run("notes.clear_all")  # they are ours: what others left is folded before
         return Appended(tuple(sealed), fresh=True)
 
@@ -129,7 +130,7 @@ class StoreTransaction(StoreReader):
         topic = _checked(item.topic)
         last_id, last_hash = self._tail(topic)
         kind = clean_text(item.kind)
-        raw = _encoded(item)
+        payload, raw = _encoded(item)
         occurred_at_ms = self._now_ms if item.occurred_at_ms is None else item.occurred_at_ms
         headers = _clean_headers(item.headers)
         if key is not None:
@@ -144,7 +145,7 @@ class StoreTransaction(StoreReader):
             prev_hash=last_hash or None,
         )
         self.tails[topic] = last_id + 1, headers[PROVENANCE_RECORD_HASH]
-        return Record(topic, last_id + 1, kind, raw, headers, occurred_at_ms)
+        return Record(topic, last_id + 1, kind, raw, headers, occurred_at_ms, payload)
 
     def _tail(self, topic: str) -> tuple[int, str]:
         if topic in self.tails:
@@ -157,9 +158,10 @@ class StoreTransaction(StoreReader):
         return head, stored_hash(nearest) if nearest else ""
 
 
-def _encoded(item: Append) -> bytes:
+def _encoded(item: Append) -> tuple[JsonValue, bytes]:
     try:
-        return encode(clean(item.payload))
+        payload = clean(item.payload)
+        return payload, encode(payload)
     except NotJsonError as error:
         raise NotJsonError(f"the payload of {item.kind} for topic {item.topic}: {error}") from error
 

@@ -74,6 +74,7 @@ def _take(
         candidate = dataclasses.replace(candidate, enqueued_at_ms=job.enqueued_at_ms)
         why = receipt(dataclasses.replace(selection, candidate=candidate), now_ms)
         claims.append(_new_claim(order, candidate.job_id, job, why, now_ms))
+    jobs.flush()
     topic = topics.claims_topic(order.queue)
     tx.append([_record(each, topic) for each in claims], key=key)
     window.save()

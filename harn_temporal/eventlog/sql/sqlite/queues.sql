@@ -146,7 +146,9 @@ VALUES (
 -- name: queues.appear
 UPDATE @queue_jobs SET
   present = 1, group_id = :group_id, rank = :rank, enqueued_at_ms = :enqueued_at_ms,
-  due_at_ms = :due_at_ms, event_id = :event_id, place = :place
+  due_at_ms = :due_at_ms, event_id = :event_id, acked = :acked, purged = :purged, place = :place,
+  claim_id = :claim_id, consumer_id = :consumer_id, claimed_at_ms = :claimed_at_ms,
+  expires_at_ms = :expires_at_ms, deliveries = :deliveries
 WHERE queue_id = :queue_id AND job_id = :job_id
 
 -- name: queues.change
@@ -165,22 +167,12 @@ ON CONFLICT DO NOTHING
 SELECT 1 FROM @queue_other_claims
 WHERE queue_id = :queue_id AND job_id = :job_id AND claim_id = :claim_id
 
--- name: queues.enter_lane
-INSERT INTO @queue_lanes (group_id, rank, queue_id, ready, oldest_at_ms, oldest_id)
-VALUES (:group_id, :rank, :queue_id, 1, :due_at_ms, :job_id)
-ON CONFLICT (group_id, rank) DO UPDATE SET
-  ready = ready + 1,
-  (oldest_at_ms, oldest_id) = (
-    SELECT due_at_ms, job_id FROM @queue_jobs
-    WHERE group_id = :group_id AND rank = :rank AND place = 1
-    ORDER BY due_at_ms, job_id
-    LIMIT 1
-  )
-RETURNING ready
+-- name: queues.add_lane
+INSERT INTO @queue_lanes (group_id, rank, queue_id, ready) VALUES (:group_id, :rank, :queue_id, 0)
 
--- name: queues.leave_lane
+-- name: queues.change_lane
 UPDATE @queue_lanes SET
-  ready = ready - 1,
+  ready = ready + :change,
   (oldest_at_ms, oldest_id) = (
     SELECT due_at_ms, job_id FROM @queue_jobs
     WHERE group_id = :group_id AND rank = :rank AND place = 1
@@ -195,6 +187,9 @@ UPDATE @queue_groups SET claimed = claimed + :change WHERE group_id = :group_id
 -- name: queues.count_ended
 INSERT INTO @queue_ended (queue_id, acked, purged) VALUES (:queue_id, :acked, :purged)
 ON CONFLICT (queue_id) DO UPDATE SET acked = acked + :acked, purged = purged + :purged
+
+-- name: queues.any_idle
+SELECT 1 FROM harn_temporal_queue_credits WHERE queue = :queue AND idle = 1 LIMIT 1
 
 -- name: queues.rouse
 UPDATE harn_temporal_queue_credits SET idle = 0

@@ -28,6 +28,9 @@ CREATE TABLE harn_temporal_queue_credits (
 CREATE INDEX harn_temporal_queue_credited
 ON harn_temporal_queue_credits (queue, dimension, key) WHERE credit > 0 AND idle = 0;
 
+CREATE INDEX harn_temporal_queue_idle
+ON harn_temporal_queue_credits (queue, dimension, key) WHERE idle = 1;
+
 CREATE TABLE harn_temporal_queue_pauses (
   queue TEXT NOT NULL PRIMARY KEY,
   paused_at_ms INTEGER NOT NULL,
