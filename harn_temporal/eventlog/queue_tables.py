@@ -13,7 +13,7 @@ from harn_temporal.bindings import Priority
 from harn_temporal.eventlog.queue_jobs import QueueJobs
 from harn_temporal.eventlog.queue_window import QueueWindow
 from harn_temporal.eventlog.statements import Row, Statements
-from harn_temporal.scheduler.candidates import PRIORITIES, RANKS
+from harn_temporal.scheduler.candidates import PRIORITIES
 from harn_temporal.scheduler.policy import NO_TENANT, Policy
 
 MOVED_AT_ONCE = 400
@@ -50,6 +50,17 @@ class RoundFigures:
     last_key: str | None
     rounds: int
     starvations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """`ready`: whether a job is ready, besides those that time made ready and nobody moved yet.
+
+    `next_at_ms` is when time makes one ready: a claim expires, or a delay ends.
+    """
+
+    ready: bool
+    next_at_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,24 +184,9 @@ class QueueTables:
         )
         return [_listed(row, self._now_ms) for row in rows]
 
-    def any_ready(self, queue: str) -> bool:
-        """Whether a job is ready; time may have made others ready that nobody moved yet."""
-        jobs = self.jobs(queue)
-        return jobs is not None and any(
-            self._statements.rows("queues.any_ready", queue_id=jobs.queue_id, rank=rank)
-            for rank in RANKS
-        )
-
-    def next_at_ms(self, queue: str) -> int | None:
-        """When time makes a job ready next: a claim expires, or a delay ends."""
-        jobs = self.jobs(queue)
-        if jobs is None:
-            return None
-        times = [
-            self._statements.rows(name, queue_id=jobs.queue_id)[0][0]
-            for name in ("queues.next_expiry", "queues.next_due")
-        ]
-        return min((time for time in times if time is not None), default=None)
+    def ahead(self, jobs: QueueJobs) -> Ahead:
+        ready, expiry, due = self._statements.rows("queues.ahead", queue_id=jobs.queue_id)[0]
+        return Ahead(bool(ready), min((t for t in (expiry, due) if t is not None), default=None))
 
     def unclaimed(self, queue: str, after: int, limit: int) -> list[int]:
         """Ids of jobs that are ready or delayed, in order."""
@@ -226,18 +222,18 @@ class QueueStore(QueueTables):
 
         A bounded number of them; returns whether that were all.
         """
-        moved = 0
-        for name in ("queues.expired", "queues.due"):
-            rows = self._statements.rows(
-                name, queue_id=jobs.queue_id, now_ms=self._now_ms, limit=MOVED_AT_ONCE - moved
-            )
-            for (job_id,) in rows:
-                job = jobs.find(job_id)
-                if job is not None:
-                    jobs.move(job_id, job, self._now_ms)
-            moved += len(rows)
+        rows = self._statements.rows(
+            "queues.moved_by_time",
+            queue_id=jobs.queue_id,
+            now_ms=self._now_ms,
+            limit=MOVED_AT_ONCE,
+        )
+        for (job_id,) in rows:
+            job = jobs.find(job_id)
+            if job is not None:
+                jobs.move(job_id, job, self._now_ms)
         jobs.flush()
-        return moved < MOVED_AT_ONCE
+        return len(rows) < MOVED_AT_ONCE
 
     def set_pause(self, queue: str, paused_by: str) -> None:
         self._statements.run("queues.pause", queue=queue, now_ms=self._now_ms, paused_by=paused_by)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import bisect
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 from harn_temporal.eventlog.statements import Statements
 from harn_temporal.scheduler.candidates import RANKS, Candidate
@@ -20,6 +21,21 @@ _PAGE = 64
 
 _Lane = tuple[int, int]
 """A group and a rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyJob(Candidate):
+    """A job of a lane; `lane` is its group. `claim_id` is that of a claim that has expired."""
+
+    event_id: str = ""
+    claim_id: str = ""
+    expires_at_ms: int = 0
+    deliveries: int = 0
+
+    def is_ready(self, now_ms: int) -> bool:
+        """False where somebody whose clock is ahead of ours moved it before its time."""
+        claimed = self.claim_id != "" and self.expires_at_ms > now_ms
+        return not claimed and self.due_at_ms <= max(now_ms, self.enqueued_at_ms)
 
 
 class QueueWindow(ReadyJobs):
@@ -45,10 +61,15 @@ class QueueWindow(ReadyJobs):
         self._last_key: str | None = rows[0][0] if rows else None
         self.rounds, self.starvations = rows[0][1:] if rows else (0, 0)
         self._round_changed = False
+        firsts: list[list[ReadyJob]] = [[] for _ in RANKS]
+        for row in statements.rows(
+            "queues.first_by_age", queue_id=queue_id, dimension=policy.fairness_key
+        ):
+            firsts[row[2]].append(ReadyJob(*row))
         self._ages = tuple(
-            _ByAge(statements, queue_id, policy.fairness_key, rank) for rank in RANKS
+            _ByAge(statements, queue_id, policy.fairness_key, rank, firsts[rank]) for rank in RANKS
         )
-        self._heads: dict[str, dict[_Lane, Candidate]] = {}
+        self._heads: dict[str, dict[_Lane, ReadyJob]] = {}
         self._in_flight: dict[str, int] = {}
         self._balances: dict[str, int] = {}
         self._changed: set[str] = set()
@@ -62,10 +83,10 @@ class QueueWindow(ReadyJobs):
     def last_key(self) -> str | None:
         return self._last_key
 
-    def oldest(self, rank: int) -> Iterator[Candidate]:
+    def oldest(self, rank: int) -> Iterator[ReadyJob]:
         return iter(self._ages[rank])
 
-    def heads(self, key: str) -> Collection[Candidate]:
+    def heads(self, key: str) -> Collection[ReadyJob]:
         return self._heads_of(key).values()
 
     def in_flight(self, key: str) -> int:
@@ -117,7 +138,8 @@ class QueueWindow(ReadyJobs):
         """Apply a selection: its job is no longer ready."""
         candidate = selection.candidate
         key = candidate.key
-        self._in_flight[key] = self.in_flight(key) + 1
+        if self._policy.max_concurrent_per_key:
+            self._in_flight[key] = self.in_flight(key) + 1
         self._advance(candidate)
         self._selected[key] += 1
         if selection.starved:
@@ -178,17 +200,13 @@ class QueueWindow(ReadyJobs):
         """Put the job after `candidate` at the head of its lane."""
         rows = self._statements.rows(
             "queues.next_in_lane",
+            key=candidate.key,
             group_id=candidate.lane,
             rank=candidate.rank,
             after_at_ms=candidate.due_at_ms,
             after_id=candidate.job_id,
         )
-        following = None
-        if rows:
-            due_at_ms, job_id = rows[0]
-            following = Candidate(
-                job_id, candidate.key, candidate.rank, due_at_ms, due_at_ms, candidate.lane
-            )
+        following = ReadyJob(*rows[0]) if rows else None
         self._ages[candidate.rank].advance(candidate, following)
         heads = self._heads_of(candidate.key)
         lane = (candidate.lane, candidate.rank)
@@ -197,7 +215,7 @@ class QueueWindow(ReadyJobs):
         else:
             heads[lane] = following
 
-    def _heads_of(self, key: str) -> dict[_Lane, Candidate]:
+    def _heads_of(self, key: str) -> dict[_Lane, ReadyJob]:
         found = self._heads.get(key)
         if found is None:
             rows = self._statements.rows(
@@ -206,7 +224,7 @@ class QueueWindow(ReadyJobs):
                 dimension=self._policy.fairness_key,
                 key=key,
             )
-            found = self._heads[key] = {(row[1], row[2]): _candidate(row) for row in rows}
+            found = self._heads[key] = {(row[5], row[2]): ReadyJob(*row) for row in rows}
         return found
 
     def _credited_after(self, after: str, until: str | None) -> Iterator[str]:
@@ -269,17 +287,25 @@ class QueueWindow(ReadyJobs):
 class _ByAge:
     """The heads of the lanes of one rank, oldest first; read in pages, as far as needed."""
 
-    def __init__(self, statements: Statements, queue_id: int, dimension: str, rank: int) -> None:
+    def __init__(
+        self,
+        statements: Statements,
+        queue_id: int,
+        dimension: str,
+        rank: int,
+        first: Sequence[ReadyJob],
+    ) -> None:
         self._statements = statements
         self._where = {"queue_id": queue_id, "dimension": dimension, "rank": rank}
-        self._read: list[Candidate] = []
-        self._more = True
+        self._read = list(first)
+        self._after = first[0].by_age if first else (0, 0)
+        self._more = bool(first)
         self._moved: set[int] = set()
-        self._heads: list[tuple[int, int, Candidate]] = []
+        self._heads: list[tuple[int, int, ReadyJob]] = []
         """Of the lanes that were moved on."""
-        self._limit = 1
+        self._limit = 8
 
-    def __iter__(self) -> Iterator[Candidate]:
+    def __iter__(self) -> Iterator[ReadyJob]:
         read, moved = self._unmoved(), iter(self._heads)
         left, right = next(read, None), next(moved, None)
         while left is not None or right is not None:
@@ -291,7 +317,7 @@ class _ByAge:
                 yield right[2]
                 right = next(moved, None)
 
-    def advance(self, taken: Candidate, following: Candidate | None) -> None:
+    def advance(self, taken: Candidate, following: ReadyJob | None) -> None:
         if taken.lane in self._moved:
             index = bisect.bisect_left(self._heads, taken.by_age, key=lambda head: head[:2])
             if index < len(self._heads) and self._heads[index][2].lane == taken.lane:
@@ -300,7 +326,7 @@ class _ByAge:
         if following is not None:
             bisect.insort(self._heads, (*following.by_age, following))
 
-    def _unmoved(self) -> Iterator[Candidate]:
+    def _unmoved(self) -> Iterator[ReadyJob]:
         while self._read and self._read[0].lane in self._moved:
             del self._read[0]
         index = 0
@@ -314,7 +340,7 @@ class _ByAge:
             self._read_more()
 
     def _read_more(self) -> None:
-        after = self._read[-1].by_age if self._read else self._after
+        after = self._after
         rows = self._statements.rows(
             "queues.by_age",
             **self._where,
@@ -323,17 +349,10 @@ class _ByAge:
             limit=self._limit,
         )
         self._more = len(rows) == self._limit
-        self._limit = min(self._limit * 8, 512)
-        self._read.extend(map(_candidate, rows))
+        self._limit = min(self._limit * 4, 512)
+        self._read.extend(ReadyJob(*row) for row in rows)
         if self._read:
             self._after = self._read[-1].by_age
-
-    _after = (-(2**63), 0)
-
-
-def _candidate(row: tuple[str, int, int, int, int]) -> Candidate:
-    key, group_id, rank, due_at_ms, job_id = row
-    return Candidate(job_id, key, rank, due_at_ms, due_at_ms, group_id)
 
 
 def _key(pair: tuple[str, int]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import uuid
 
 from harn_temporal.canonical import clean_text
 from harn_temporal.eventlog import topics
 from harn_temporal.eventlog.log import Transaction
 from harn_temporal.eventlog.queue_jobs import Job, QueueJobs
+from harn_temporal.eventlog.queue_window import ReadyJob
 from harn_temporal.eventlog.records import Append, Record
 from harn_temporal.queue.models import Claim, ClaimOrder, Claims
 from harn_temporal.queue.names import checked_queue
@@ -42,12 +42,12 @@ def _claim(tx: Transaction, order: ClaimOrder, policy: Policy, *, partly: bool) 
     key = None if order.request_id is None else f"{queue}/claim/{clean_text(order.request_id)}"
     written = tx.written(key) if key else ()
     if written:
-        return _told(tx, queue, jobs, [_claim_of(record, order.queue, jobs) for record in written])
+        return _told(tx, jobs, [_claim_of(record, order.queue, jobs) for record in written])
     if tx.queues.pause(queue):
         return Claims(paused=True, now_ms=tx.now_ms)
     if not tx.queues.move_by_time(jobs) and not partly:
         return None
-    return _told(tx, queue, jobs, _take(tx, jobs, order, policy, key))
+    return _told(tx, jobs, _take(tx, jobs, order, policy, key))
 
 
 def _take(
@@ -62,18 +62,14 @@ def _take(
         if selection is None:
             deferred = True
             break
-        candidate = selection.candidate
-        job = jobs.find(candidate.job_id)
-        if job is None or _waits(job, now_ms):
-            # Somebody whose clock is ahead of ours moved the job to its lane before its time.
-            if job is not None:
-                jobs.move(candidate.job_id, job, now_ms)
-            window.pass_over(candidate)
+        chosen = selection.candidate
+        assert isinstance(chosen, ReadyJob)  # the window gives no others
+        if not chosen.is_ready(now_ms):
+            _put_back(jobs, chosen.job_id, now_ms)
+            window.pass_over(chosen)
             continue
         window.take(selection)
-        candidate = dataclasses.replace(candidate, enqueued_at_ms=job.enqueued_at_ms)
-        why = receipt(dataclasses.replace(selection, candidate=candidate), now_ms)
-        claims.append(_new_claim(order, candidate.job_id, job, why, now_ms))
+        claims.append(_new_claim(order, chosen, receipt(selection, now_ms), now_ms))
     jobs.flush()
     topic = topics.claims_topic(order.queue)
     tx.append([_record(each, topic) for each in claims], key=key)
@@ -83,14 +79,16 @@ def _take(
     return claims
 
 
-def _waits(job: Job, now_ms: int) -> bool:
-    return job.ended or job.claimed_at(now_ms) or job.delayed_at(now_ms)
+def _put_back(jobs: QueueJobs, job_id: int, now_ms: int) -> None:
+    job = jobs.find(job_id)
+    if job is not None:
+        jobs.move(job_id, job, now_ms)
 
 
-def _new_claim(order: ClaimOrder, job_id: int, job: Job, why: Receipt, now_ms: int) -> Claim:
-    return Claim.model_construct(
+def _new_claim(order: ClaimOrder, job: ReadyJob, why: Receipt, now_ms: int) -> Claim:
+    return Claim(
         queue=order.queue,
-        job_event_id=job_id,
+        job_event_id=job.job_id,
         claim_id=str(uuid.uuid4()),
         consumer_id=order.consumer_id,
         claimed_at_ms=now_ms,
@@ -111,23 +109,24 @@ def _record(claim: Claim, topic: str) -> Append:
             "consumer_id": claim.consumer_id,
             "claimed_at_ms": claim.claimed_at_ms,
             "expires_at_ms": claim.expires_at_ms,
-            "scheduling": dict(claim.scheduling),
+            "scheduling": claim.scheduling.to_json(),
         },
     )
 
 
 def _claim_of(record: Record, queue: str, jobs: QueueJobs) -> Claim:
     """A claim that was made before, read back. Whether it still holds, renewing it tells."""
-    payload = record.payload
-    job = jobs.find(payload["job_event_id"]) or Job()
-    return Claim(**payload, queue=queue, delivery=job.deliveries, event_id=job.event_id)
+    told = {**record.payload, "scheduling": Receipt(**record.payload["scheduling"])}
+    job = jobs.find(told["job_event_id"]) or Job()
+    return Claim(**told, queue=queue, delivery=job.deliveries, event_id=job.event_id)
 
 
-def _told(tx: Transaction, queue: str, jobs: QueueJobs, claims: list[Claim]) -> Claims:
+def _told(tx: Transaction, jobs: QueueJobs, claims: list[Claim]) -> Claims:
+    ahead = tx.queues.ahead(jobs)
     return Claims.model_construct(
         claims=tuple(claims),
-        ready=tx.queues.any_ready(jobs.topic),
+        ready=ahead.ready,
         paused=False,
-        next_at_ms=tx.queues.next_at_ms(queue),
+        next_at_ms=ahead.next_at_ms,
         now_ms=tx.now_ms,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue
@@ -58,7 +59,8 @@ class ClaimOrder(Message):
     request_id: str | None = None
 
 
-class Claim(Message):
+@dataclass(frozen=True, slots=True)
+class Claim:
     """`delivery` counts the claims that took this job, this one included."""
 
     queue: str

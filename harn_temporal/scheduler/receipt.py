@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from dataclasses import dataclass
+from typing import Any
 
 from harn_temporal.bindings import Priority
 from harn_temporal.scheduler.candidates import PRIORITIES, promotion_deadline
 from harn_temporal.scheduler.selection import Decision, Selection
 
 
-class Receipt(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Receipt:
     """`promotion_deadline_at_ms` is null for high priority, which has none."""
-
-    model_config = ConfigDict(frozen=True)
 
     selected_at_ms: int
     enqueued_at_ms: int
@@ -23,10 +23,13 @@ class Receipt(BaseModel):
     promotion_deadline_at_ms: int | None
     fairness_key: str
 
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
 
 def receipt(selection: Selection, now_ms: int) -> Receipt:
     candidate = selection.candidate
-    return Receipt.model_construct(
+    return Receipt(
         selected_at_ms=now_ms,
         enqueued_at_ms=candidate.enqueued_at_ms,
         waited_ms=max(0, now_ms - candidate.enqueued_at_ms),

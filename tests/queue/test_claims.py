@@ -135,7 +135,7 @@ async def test_a_claim_is_a_record_with_its_receipt(log, queue, new_job, clock):
             "fairness_key": "acme",
         },
     }
-    assert claim.scheduling.model_dump() == record.payload["scheduling"]
+    assert claim.scheduling.to_json() == record.payload["scheduling"]
 
 
 async def test_claiming_from_a_queue_that_nobody_used(log, queue):

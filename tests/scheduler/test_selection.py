@@ -152,7 +152,7 @@ def test_nothing_is_selected_when_every_key_is_capped():
 def test_the_receipt_never_waits_a_negative_time():
     selection = select(MemoryJobs([job(1, at=5000)]), FIFO, 4000)
     made = receipt(selection, 4000)
-    assert made.model_dump() == {
+    assert made.to_json() == {
         "selected_at_ms": 4000,
         "enqueued_at_ms": 5000,
         "waited_ms": 0,

@@ -103,3 +103,11 @@ FROM @dispatches
 WHERE admitted_at_ms > 0 AND outcome <> '' AND completed = 0
   AND package = :package
 LIMIT :limit
+
+-- name: dispatches.figures
+SELECT
+  coalesce(sum(started_attempt > ended_attempt), 0),
+  coalesce(sum(ended_attempt > 0 AND ended_attempt >= started_attempt), 0),
+  coalesce(sum(started_attempt = 0 AND ended_attempt = 0), 0)
+FROM @dispatches
+WHERE outcome = '' AND (admitted_at_ms > 0 OR started_attempt > 0)

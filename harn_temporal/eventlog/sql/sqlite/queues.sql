@@ -197,34 +197,80 @@ WHERE queue = :queue AND idle = 1 AND (dimension, key) IN (
   SELECT dimension, key FROM @queue_group_keys WHERE group_id = :group_id
 )
 
--- name: queues.expired
-SELECT job_id FROM @queue_jobs
-WHERE queue_id = :queue_id AND place = 2 AND expires_at_ms <= :now_ms
-ORDER BY expires_at_ms
-LIMIT :limit
+-- name: queues.moved_by_time
+SELECT job_id FROM (
+  SELECT job_id FROM @queue_jobs
+  WHERE queue_id = :queue_id AND place = 2 AND expires_at_ms <= :now_ms
+  ORDER BY expires_at_ms
+  LIMIT :limit
+)
+UNION ALL
+SELECT job_id FROM (
+  SELECT job_id FROM @queue_jobs
+  WHERE queue_id = :queue_id AND place = 3 AND due_at_ms <= :now_ms
+  ORDER BY due_at_ms
+  LIMIT :limit
+)
 
--- name: queues.due
-SELECT job_id FROM @queue_jobs
-WHERE queue_id = :queue_id AND place = 3 AND due_at_ms <= :now_ms
-ORDER BY due_at_ms
-LIMIT :limit
+-- Of the jobs below the columns are those of ReadyJob.
 
 -- name: queues.by_age
-SELECT k.key, l.group_id, l.rank, l.oldest_at_ms, l.oldest_id
-FROM @queue_lanes l JOIN @queue_group_keys k
-  ON k.group_id = l.group_id AND k.dimension = :dimension
+SELECT j.job_id, k.key, l.rank, j.enqueued_at_ms, j.due_at_ms, l.group_id, j.event_id, j.claim_id,
+  j.expires_at_ms, j.deliveries
+FROM @queue_lanes l
+JOIN @queue_jobs j ON j.queue_id = l.queue_id AND j.job_id = l.oldest_id
+JOIN @queue_group_keys k ON k.group_id = l.group_id AND k.dimension = :dimension
 WHERE l.queue_id = :queue_id AND l.rank = :rank AND l.ready > 0
   AND (l.oldest_at_ms, l.oldest_id) > (:after_at_ms, :after_id)
 ORDER BY l.oldest_at_ms, l.oldest_id
 LIMIT :limit
 
+-- name: queues.first_by_age
+SELECT * FROM (
+  SELECT j.job_id, k.key, l.rank, j.enqueued_at_ms, j.due_at_ms, l.group_id, j.event_id,
+    j.claim_id, j.expires_at_ms, j.deliveries
+  FROM @queue_lanes l
+  JOIN @queue_jobs j ON j.queue_id = l.queue_id AND j.job_id = l.oldest_id
+  JOIN @queue_group_keys k ON k.group_id = l.group_id AND k.dimension = :dimension
+  WHERE l.queue_id = :queue_id AND l.rank = 0 AND l.ready > 0
+  ORDER BY l.oldest_at_ms, l.oldest_id
+  LIMIT 1
+)
+UNION ALL
+SELECT * FROM (
+  SELECT j.job_id, k.key, l.rank, j.enqueued_at_ms, j.due_at_ms, l.group_id, j.event_id,
+    j.claim_id, j.expires_at_ms, j.deliveries
+  FROM @queue_lanes l
+  JOIN @queue_jobs j ON j.queue_id = l.queue_id AND j.job_id = l.oldest_id
+  JOIN @queue_group_keys k ON k.group_id = l.group_id AND k.dimension = :dimension
+  WHERE l.queue_id = :queue_id AND l.rank = 1 AND l.ready > 0
+  ORDER BY l.oldest_at_ms, l.oldest_id
+  LIMIT 1
+)
+UNION ALL
+SELECT * FROM (
+  SELECT j.job_id, k.key, l.rank, j.enqueued_at_ms, j.due_at_ms, l.group_id, j.event_id,
+    j.claim_id, j.expires_at_ms, j.deliveries
+  FROM @queue_lanes l
+  JOIN @queue_jobs j ON j.queue_id = l.queue_id AND j.job_id = l.oldest_id
+  JOIN @queue_group_keys k ON k.group_id = l.group_id AND k.dimension = :dimension
+  WHERE l.queue_id = :queue_id AND l.rank = 2 AND l.ready > 0
+  ORDER BY l.oldest_at_ms, l.oldest_id
+  LIMIT 1
+)
+
 -- name: queues.heads
-SELECT k.key, l.group_id, l.rank, l.oldest_at_ms, l.oldest_id
-FROM @queue_group_keys k JOIN @queue_lanes l ON l.group_id = k.group_id AND l.ready > 0
+SELECT j.job_id, k.key, l.rank, j.enqueued_at_ms, j.due_at_ms, l.group_id, j.event_id, j.claim_id,
+  j.expires_at_ms, j.deliveries
+FROM @queue_group_keys k
+JOIN @queue_lanes l ON l.group_id = k.group_id AND l.ready > 0
+JOIN @queue_jobs j ON j.queue_id = l.queue_id AND j.job_id = l.oldest_id
 WHERE k.queue_id = :queue_id AND k.dimension = :dimension AND k.key = :key
 
 -- name: queues.next_in_lane
-SELECT due_at_ms, job_id FROM @queue_jobs
+SELECT job_id, :key, rank, enqueued_at_ms, due_at_ms, group_id, event_id, claim_id, expires_at_ms,
+  deliveries
+FROM @queue_jobs
 WHERE group_id = :group_id AND rank = :rank AND place = 1
   AND (due_at_ms, job_id) > (:after_at_ms, :after_id)
 ORDER BY due_at_ms, job_id
@@ -311,14 +357,13 @@ WHERE l.queue_id = :queue_id AND l.ready > 0
   AND k.key NOT IN (SELECT value FROM json_each(:but))
 ON CONFLICT (queue, dimension, key) DO UPDATE SET deferred_total = deferred_total + 1
 
--- name: queues.any_ready
-SELECT 1 FROM @queue_lanes WHERE queue_id = :queue_id AND rank = :rank AND ready > 0 LIMIT 1
-
--- name: queues.next_expiry
-SELECT min(expires_at_ms) FROM @queue_jobs WHERE queue_id = :queue_id AND place = 2
-
--- name: queues.next_due
-SELECT min(due_at_ms) FROM @queue_jobs WHERE queue_id = :queue_id AND place = 3
+-- name: queues.ahead
+SELECT
+  EXISTS (SELECT 1 FROM @queue_lanes WHERE queue_id = :queue_id AND rank = 0 AND ready > 0)
+  OR EXISTS (SELECT 1 FROM @queue_lanes WHERE queue_id = :queue_id AND rank = 1 AND ready > 0)
+  OR EXISTS (SELECT 1 FROM @queue_lanes WHERE queue_id = :queue_id AND rank = 2 AND ready > 0),
+  (SELECT min(expires_at_ms) FROM @queue_jobs WHERE queue_id = :queue_id AND place = 2),
+  (SELECT min(due_at_ms) FROM @queue_jobs WHERE queue_id = :queue_id AND place = 3)
 
 -- name: queues.pause
 INSERT INTO harn_temporal_queue_pauses (queue, paused_at_ms, paused_by)
