@@ -20,7 +20,6 @@ from harn_temporal.bindings import Binding
 from harn_temporal.contracts import DispatchRequest, RemoteTask
 from harn_temporal.durations import format_duration
 from harn_temporal.errors import UsageError
-from harn_temporal.naming import replay_number
 
 T = TypeVar("T")
 
@@ -34,12 +33,12 @@ class AgentHop:
         self._client = client
         self._interruption = interruption
 
-    async def send(self, request: DispatchRequest, dispatch_id: str) -> HandlerEnd:
+    async def send(self, request: DispatchRequest) -> HandlerEnd:
         """Give the agent the event, and tell how that ended or that it goes on as a task."""
         began = time.monotonic()
         outcome: HopOutcome = "abandoned"
         try:
-            end = await self._uninterrupted(self._send(request, dispatch_id), request.binding)
+            end = await self._uninterrupted(self._send(request), request.binding)
             outcome = _metric(end)
         finally:
             observe_hop(request.binding.handler.uri, outcome, time.monotonic() - began)
@@ -67,12 +66,12 @@ class AgentHop:
         """Ask the agent to cancel the task; A2aError where it does not."""
         await self._client.cancel(peer_of(request.binding), task, trace_id=request.trace_id)
 
-    async def _send(self, request: DispatchRequest, dispatch_id: str) -> HandlerEnd:
+    async def _send(self, request: DispatchRequest) -> HandlerEnd:
         binding = request.binding
         try:
             answer = await self._client.send(
                 peer_of(binding),
-                _message(request, dispatch_id),
+                _message(request),
                 wait=binding.follow is None,
                 within_s=binding.timeout_ms / 1000,
             )
@@ -115,7 +114,7 @@ def peer_of(binding: Binding) -> Peer:
     )
 
 
-def _message(request: DispatchRequest, dispatch_id: str) -> HopMessage:
+def _message(request: DispatchRequest) -> HopMessage:
     event = request.event
     assert event is not None  # with_event put it there
     return HopMessage(
@@ -123,7 +122,7 @@ def _message(request: DispatchRequest, dispatch_id: str) -> HopMessage:
             trace_id=request.trace_id,
             event_id=request.event_id,
             trigger_id=request.binding.trigger_id,
-            replay=replay_number(dispatch_id),
+            replay=request.replay,
         ),
         trace_id=request.trace_id,
         event_id=request.event_id,

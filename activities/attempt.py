@@ -67,7 +67,7 @@ class AttemptActivities:
                     lambda: records.act(lambda tx: enqueued(tx, request, message.attempt))
                 )
             elif outcome is None:
-                end = await self._handle(request, message.dispatch_id, message.attempt)
+                end = await self._handle(request, message.attempt)
                 ended = outcome_of_end(request, message.attempt, end)
                 outcome = await until_written(lambda: _write(records, ended))
         return told(request, outcome)
@@ -98,10 +98,10 @@ class AttemptActivities:
             self._log, request, dispatch_id=dispatch_id, run_id=run_id, attempt=attempt
         )
 
-    async def _handle(self, request: DispatchRequest, dispatch_id: str, attempt: int) -> HandlerEnd:
+    async def _handle(self, request: DispatchRequest, attempt: int) -> HandlerEnd:
         binding = request.binding
         if binding.handler.kind == "a2a":
-            return await self._hop.send(request, dispatch_id)
+            return await self._hop.send(request)
         try:
             handler = self._load_handler(binding.handler.uri)
         except HandlerLoadError as error:  # this worker's manifest is not the dispatch's

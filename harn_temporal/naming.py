@@ -61,9 +61,3 @@ def dispatch_workflow_id(
     return (
         f"{dispatch_id_prefix(package)}{shortened(trigger_id, 60)}/{shortened(event_id, 60)}{tail}"
     )
-
-
-def replay_number(dispatch_id: str) -> int | None:
-    """Which replay a dispatch is, from its id; None where it is none."""
-    _, separator, number = dispatch_id.rpartition("/replay/")
-    return int(number) if separator and number.isascii() and number.isdigit() else None

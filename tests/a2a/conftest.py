@@ -472,7 +472,8 @@ class AgentPackage:
             yield
 
     async def start(self, **changes: Any) -> WorkflowHandle[Any, DispatchOutcome]:
-        """Start a dispatch of a new event; `changes` go into the event."""
+        """Start a dispatch of a new event; `changes` go into the event, or the request."""
+        replays = {key: changes.pop(key) for key in ("replay",) if key in changes}
         given: dict[str, Any] = {"provider": "github", "kind": "push", "payload": {"n": 1}}
         extra = {key: changes.pop(key) for key in ("actor_chain",) if key in changes}
         event = TriggerEvent.from_json({**new_event(**given | changes).to_json(), **extra})
@@ -486,6 +487,7 @@ class AgentPackage:
             trace_id=event.trace_id,
             address=taken[0].address,
             event=event,
+            **replays,
         )
         started = await start_dispatch(self.client, self.log, request)
         return started.handle

@@ -7,7 +7,7 @@ import contextlib
 import httpx
 import pytest
 
-from harn_temporal.a2a.card_cache import CardCache, freshness_s
+from harn_temporal.a2a.card_cache import SIZE, CardCache, freshness_s
 from harn_temporal.a2a.cards import choose, read_card
 from harn_temporal.a2a.client import A2aClient
 from harn_temporal.a2a.discovery import PATHS
@@ -176,6 +176,24 @@ async def test_a_card_is_kept_to_the_very_edge(
     assert await cards_read() == 1
     now = 1000.0 + kept_s
     assert await cards_read() == 2
+
+
+def test_a_full_cache_makes_room_for_cards_by_dropping_stale_ones():
+    now = 0.0
+    cache = CardCache(300, monotonic=lambda: now)
+    card = read_card(CARD_URL, ONE)
+
+    def put(host, max_age):
+        target = AgentTarget.parse(f"a2a://{host}")
+        headers = httpx.Headers({"cache-control": f"max-age={max_age}"})
+        cache.put(target, card, headers, allow_cleartext=False)
+        return cache.get(target, allow_cleartext=False)
+
+    for number in range(SIZE):
+        assert put(f"h{number}", 10) is card
+    assert put("one-too-many", 10) is None
+    now = 10.0
+    assert put("one-more", 10) is card
 
 
 def caching(scripts, max_age, answer=None):

@@ -290,6 +290,14 @@ async def test_retry_after_holds_back_the_next_attempt_and_the_message_id_stays(
     ] * 3
 
 
+async def test_a_replay_has_a_message_id_of_its_own(sdk_agent, agent_package):
+    agent = sdk_agent("1.0")
+    package = agent_package(agent.authority)
+    outcome = await package.dispatch(replay=2)
+    (message,) = agent.executor.messages
+    assert message.message_id == f"{message.context_id}.{outcome.event_id}.reviews.r2"
+
+
 async def test_a_slow_agent_is_a_timeout_and_cancelling_reaches_a_hop(
     scripted, scripts, agent_package
 ):

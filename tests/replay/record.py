@@ -24,7 +24,8 @@ from typing import Any
 from temporalio.client import WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
 
-from harn_temporal.contracts import DispatchRequest, DispatchState, PumpRequest
+from harn_temporal.a2a.client import A2aClient, HopAnswer, task_handle
+from harn_temporal.contracts import DispatchRequest, DispatchState, PumpRequest, RemoteTask
 from harn_temporal.eventlog import StoreSettings, open_event_log
 from harn_temporal.eventlog.log import EventLog
 from harn_temporal.events import new_event
@@ -88,6 +89,22 @@ match = { events = ["push"] }
 handler = "handlers::fails"
 
 [[triggers]]
+id = "followed"
+kind = "webhook"
+provider = "github"
+match = { events = ["push"] }
+handler = "a2a://reviewer.test/triage"
+a2a = { follow = true, timeout = "1h", poll = "200ms" }
+
+[[triggers]]
+id = "followed_long"
+kind = "webhook"
+provider = "github"
+match = { events = ["push"] }
+handler = "a2a://reviewer.test/triage"
+a2a = { follow = true, timeout = "1h", poll = "1m" }
+
+[[triggers]]
 id = "skipped"
 kind = "webhook"
 provider = "github"
@@ -96,6 +113,35 @@ when = "handlers::refuses"
 handler = "handlers::succeeds"
 """
 )
+
+
+TASK = RemoteTask(
+    task_id="task-1",
+    state="working",
+    target_agent="triage",
+    rpc_url="https://reviewer.test/rpc",
+    card_url="https://reviewer.test/.well-known/agent-card.json",
+    agent_id="Reviewer",
+    protocol_version="1.0",
+)
+
+
+class Agents(A2aClient):
+    """An agent whose task has ended when it is asked about for the second time."""
+
+    asked = 0
+
+    async def send(self, *_: Any, **__: Any) -> HopAnswer:
+        return HopAnswer(task_handle(TASK), TASK, pending=True)
+
+    async def task(self, *_: Any, **__: Any) -> HopAnswer:
+        self.asked += 1
+        if self.asked < 2:
+            return HopAnswer(task_handle(TASK), TASK, pending=True)
+        return HopAnswer({"score": 7}, TASK.model_copy(update={"state": "completed"}))
+
+    async def cancel(self, *_: Any, **__: Any) -> None:
+        pass
 
 
 @dataclass
@@ -175,6 +221,8 @@ SCENARIOS: dict[str, Callable[[Scene], Awaitable[WorkflowHandle[Any, Any]]]] = {
     "dispatch_skipped": lambda scene: ended(scene, "skipped"),
     "dispatch_cancelled_waiting": lambda scene: cancelled(scene, "waits", "retry_wait"),
     "dispatch_cancelled_running": lambda scene: cancelled(scene, "hangs", "attempt"),
+    "dispatch_followed": lambda scene: ended(scene, "followed"),
+    "dispatch_followed_cancelled": lambda scene: cancelled(scene, "followed_long", "following"),
     "pump_continued": pump_continued,
 }
 
@@ -191,7 +239,7 @@ async def record(name: str) -> None:
         async with environment:
             scene = Scene(environment, log, manifest)
             options = WorkerOptions(pump=name.startswith("pump"))
-            async with running_worker(environment.client, log, manifest, options):
+            async with running_worker(environment.client, log, manifest, options, agents=Agents()):
                 handle = await SCENARIOS[name](scene)
             history = await handle.fetch_history()
         await log.close()
