@@ -71,15 +71,18 @@ class Admissions:
         self._figures = figures
         self._consumer_id = consumer_id
 
-    async def admit(self, look: Look) -> None:
+    async def admit(self, look: Look) -> bool:
         """Record, start side by side, record that, and move the cursors past what was started.
 
         Two transactions, however many envelopes. A pump that is killed in between finds the same
-        envelopes after its cursors, and neither records nor starts them twice. Raises the first
-        failure to start a dispatch; what comes before it in its topic is done with.
+        envelopes after its cursors, and neither records nor starts them twice. False where there
+        was no room for anything after all. Raises the first failure to start a dispatch; what
+        comes before it in its topic is done with.
         """
         items = await asyncio.to_thread(self._items, look)
         batches = self._within_room(look, items)
+        if not any(batch.leads_on for batch in batches):
+            return False
         kept = _of(batches, items)
         if kept:
             await self._log.transact(lambda tx: self._record_admissions(tx, kept))
@@ -103,6 +106,7 @@ class Admissions:
         failures = [job.failure for job in jobs if job.failure is not None]
         if failures:
             raise failures[0]
+        return True
 
     def report(self, tx: Transaction) -> int:
         """Record the ends of dispatches that were admitted here, whichever worker ended them."""

@@ -25,16 +25,24 @@ Definition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Records of one topic, in order. `end` is where the cursor goes when all are done with."""
+    """Records of one topic, in order.
+
+    The cursor is at `start`, and goes to `end` when all are done with.
+    """
 
     topic: str
+    start: int
     records: Sequence[Record]
     end: int
+
+    @property
+    def leads_on(self) -> bool:
+        return self.end > self.start
 
     def until(self, end: int) -> Batch:
         """The part of it up to the id `end`."""
         records = [record for record in self.records if record.event_id <= end]
-        return Batch(self.topic, records, min(end, self.end))
+        return Batch(self.topic, self.start, records, min(end, self.end))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +134,7 @@ class Intake:
                 wanted += record.event_id not in pending.begun
             else:
                 records.append(_without_payload(record))
-        return Batch(pending.topic, records, end), wanted
+        return Batch(pending.topic, pending.cursor, records, end), wanted
 
     def _pending(self, reader: Reader, outstanding: Sequence[tuple[str, int]]) -> list[_Pending]:
         """Topics of the inbox with something after our cursor."""

@@ -79,8 +79,7 @@ class Pump:
         figures.full = look.pending and look.outstanding >= figures.max_outstanding
         self._unreported = look.unreported
         await self._count_waiting()
-        if look.batches:
-            await self._admissions.admit(look)
+        if look.batches and await self._admissions.admit(look):
             return True
         await self._report_ends()
         return False
