@@ -13,11 +13,9 @@ from harn_temporal.eventlog import StoreSettings, open_event_log
 from harn_temporal.eventlog.log import ConsumerCursor, EventLog, Reader
 from harn_temporal.eventlog.topics import INBOX_ENVELOPES
 from harn_temporal.headers import PACKAGE
+from harn_temporal.inspection.overview import WORKER_SEEN_MS, dispatcher_figures
 from harn_temporal.inspection.paging import records_of, topics_like
 from harn_temporal.naming import pump_consumer
-
-WORKER_SEEN_MS = 60_000
-"""A pump confirms its cursor every 15 s; one that was silent for longer is gone."""
 
 SHOWN = 3
 
@@ -43,7 +41,12 @@ async def check_store(
         advice = "see to the file, or name another with --state-dir or HARN_EVENT_LOG_…"
         return [error("event_log", f"{where}: {problem}", advice)]
     try:
-        checks = [await _opened(log, where), await _projections(log)]
+        checks = [
+            await _opened(log, where),
+            await _projections(log),
+            await _registry(log),
+            await _dispatcher(log),
+        ]
         return checks if package is None else [*checks, await _workers(log, package)]
     finally:
         await log.close()
@@ -67,6 +70,25 @@ async def _projections(log: EventLog) -> Check:
         f"current, without what cannot be made sense of: {shown}{more}",
         "look at them with `harn-temporal log read`; other records are not affected",
     )
+
+
+async def _registry(log: EventLog) -> Check:
+    states = await log.query(lambda reader: reader.bindings.states())
+    active = [state.binding_key for state in states if state.state == "active"]
+    if not active:
+        return ok("registry", "no trigger is registered; a worker registers those of its manifest")
+    shown = ", ".join(active[:SHOWN])
+    more = f" and {len(active) - SHOWN} more" if len(active) > SHOWN else ""
+    return ok("registry", f"{len(active)} active: {shown}{more}")
+
+
+async def _dispatcher(log: EventLog) -> Check:
+    figures = await log.query(dispatcher_figures)
+    found = (
+        f"{figures.in_flight} in flight, {figures.retry_queue} in the retry queue, "
+        f"{figures.dlq} in the DLQ, {figures.waiting} waiting in the inbox"
+    )
+    return ok("dispatcher", found)
 
 
 async def _workers(log: EventLog, package: str) -> Check:

@@ -45,6 +45,8 @@ COMMANDS: dict[str, Source] = {
     "recover": Source(
         "harn_temporal.cli.recover:recover", "Envelopes that no dispatch was started for"
     ),
+    "graph": Source("harn_temporal.cli.graph:graph", "The action graph of an event"),
+    "inspect": Source("harn_temporal.cli.inspect:inspect", "The state of a store in one view"),
     "doctor": Source(
         "harn_temporal.cli.doctor:doctor", "What is wrong with the set-up, and what to do about it"
     ),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+_STEP = re.compile(r"/(?:trigger|\d+/end|[^/]+/\d+/(?:start|pending))(?:/\d+)?$")
+
 
 def start_key(workflow_id: str, run_id: str, attempt: int) -> str:
     """Of `started`: once in each run of the workflow."""
@@ -21,3 +25,12 @@ def end_key(workflow_id: str, attempt: int) -> str:
 def trigger_key(workflow_id: str) -> str:
     """Of `predicate_evaluated`, with `skipped` behind it where the answer was no."""
     return f"{workflow_id}/trigger"
+
+
+def workflow_of(key: str) -> str | None:
+    """The workflow that a key above belongs to, also with a place in its batch behind it.
+
+    None for a key of another kind.
+    """
+    step = _STEP.search(key)
+    return key[: step.start()] if step else None

@@ -66,6 +66,15 @@ class Waiting:
     oldest_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """Dispatches without an outcome, in an attempt, between two, or admitted and not begun."""
+
+    in_flight: int
+    retrying: int
+    admitted: int
+
+
 class DispatchTables:
     """The dispatches as they stand in a transaction."""
 
@@ -80,6 +89,10 @@ class DispatchTables:
         """Dispatches that were admitted, are not past their first attempt, and not parked."""
         rows = self._statements.rows("dispatches.outstanding", package=clean_text(package))
         return int(rows[0][0])
+
+    def figures(self) -> UnderWay:
+        """Of all packages and queues; as much work as there are dispatches under way."""
+        return UnderWay(*self._statements.rows("dispatches.figures")[0])
 
     def outstanding_places(self, package: str) -> list[tuple[str, int]]:
         """The topic and id of the envelope of each dispatch that is outstanding."""
