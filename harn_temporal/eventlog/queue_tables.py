@@ -53,6 +53,20 @@ class RoundFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class Opening:
+    """What a claim asks first. `other_name` is that of another queue with the same topic.
+
+    `jobs` is None where nothing was appended yet; `moved_by_time` says that time has made ready
+    what nobody moved yet.
+    """
+
+    jobs: QueueJobs | None
+    other_name: str | None
+    paused: bool
+    moved_by_time: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Ahead:
     """`ready`: whether a job is ready, besides those that time made ready and nobody moved yet.
 
@@ -216,6 +230,13 @@ class QueueStore(QueueTables):
         self, jobs: QueueJobs, policy: Policy, excluded: Collection[str] = ()
     ) -> QueueWindow:
         return QueueWindow(self._statements, jobs.queue_id, jobs.topic, policy, excluded)
+
+    def opening(self, queue: str, name: str) -> Opening:
+        queue_id, other_name, paused, moved = self._statements.rows(
+            "queues.opening", topic=queue, queue=name, now_ms=self._now_ms
+        )[0]
+        jobs = None if queue_id is None else QueueJobs(self._statements, queue_id, queue)
+        return Opening(jobs, other_name, bool(paused), bool(moved))
 
     def move_by_time(self, jobs: QueueJobs) -> bool:
         """Move jobs to their lanes whose claim has expired, or whose delay has ended.

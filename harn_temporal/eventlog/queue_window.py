@@ -70,6 +70,8 @@ class QueueWindow(ReadyJobs):
             _ByAge(statements, queue_id, policy.fairness_key, rank, firsts[rank]) for rank in RANKS
         )
         self._heads: dict[str, dict[_Lane, ReadyJob]] = {}
+        self._moved: dict[_Lane, ReadyJob | None] = {}
+        self._touched: set[str] = set()
         self._in_flight: dict[str, int] = {}
         self._balances: dict[str, int] = {}
         self._changed: set[str] = set()
@@ -111,7 +113,7 @@ class QueueWindow(ReadyJobs):
         self.rounds += 1
         self._round_changed = True
         # What this transaction knows better than the tables is dealt with here, the rest there.
-        known = {*self._heads, *self._in_flight, *self._changed}
+        known = {*self._touched, *self._heads, *self._in_flight, *self._changed}
         params = {**self._scope, "round": self.rounds}
         self._statements.run(
             "queues.refill",
@@ -134,13 +136,15 @@ class QueueWindow(ReadyJobs):
                 self._set_balance(key, policy.grant(key))
         self._forget_credited()
 
-    def take(self, selection: Selection) -> None:
-        """Apply a selection: its job is no longer ready."""
+    def take(self, selection: Selection, *, last: bool = False) -> None:
+        """Apply a selection: its job is no longer ready. After the `last` one no other is made."""
         candidate = selection.candidate
         key = candidate.key
+        self._touched.add(key)
         if self._policy.max_concurrent_per_key:
             self._in_flight[key] = self.in_flight(key) + 1
-        self._advance(candidate)
+        if not last:
+            self._advance(candidate)
         self._selected[key] += 1
         if selection.starved:
             self.starvations += 1
@@ -208,12 +212,11 @@ class QueueWindow(ReadyJobs):
         )
         following = ReadyJob(*rows[0]) if rows else None
         self._ages[candidate.rank].advance(candidate, following)
-        heads = self._heads_of(candidate.key)
         lane = (candidate.lane, candidate.rank)
-        if following is None:
-            heads.pop(lane, None)
-        else:
-            heads[lane] = following
+        self._moved[lane] = following
+        heads = self._heads.get(candidate.key)
+        if heads is not None:
+            _set_head(heads, lane, following)
 
     def _heads_of(self, key: str) -> dict[_Lane, ReadyJob]:
         found = self._heads.get(key)
@@ -225,6 +228,8 @@ class QueueWindow(ReadyJobs):
                 key=key,
             )
             found = self._heads[key] = {(row[5], row[2]): ReadyJob(*row) for row in rows}
+            for lane in found.keys() & self._moved.keys():
+                _set_head(found, lane, self._moved[lane])
         return found
 
     def _credited_after(self, after: str, until: str | None) -> Iterator[str]:
@@ -353,6 +358,13 @@ class _ByAge:
         self._read.extend(ReadyJob(*row) for row in rows)
         if self._read:
             self._after = self._read[-1].by_age
+
+
+def _set_head(heads: dict[_Lane, ReadyJob], lane: _Lane, head: ReadyJob | None) -> None:
+    if head is None:
+        heads.pop(lane, None)
+    else:
+        heads[lane] = head
 
 
 def _key(pair: tuple[str, int]) -> str:

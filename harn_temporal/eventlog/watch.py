@@ -21,6 +21,7 @@ class Watch:
         self._known = 0
         self._loop = asyncio.get_running_loop()
         self._mark = 1
+        self._unseen: int | None = None
         self._waiters: set[asyncio.Future[None]] = set()
         self._poller: asyncio.Task[None] | None = None
         self._closed = False
@@ -30,8 +31,11 @@ class Watch:
 
     def appended(self, position: int) -> None:
         """Called from any thread after a commit of our own."""
+        self._unseen = position
+        if not self._waiters:
+            return  # who waits from now on looks at `_unseen` first; the loop is left alone
         try:
-            self._loop.call_soon_threadsafe(self._note, position)
+            self._loop.call_soon_threadsafe(self._look)
         except RuntimeError:
             if not self._loop.is_closed():
                 raise
@@ -55,6 +59,7 @@ class Watch:
     async def _next_mark(self) -> None:
         waiter = self._loop.create_future()
         self._waiters.add(waiter)
+        self._look()
         if self._poller is None:
             self._poller = self._loop.create_task(self._poll())
         try:
@@ -73,6 +78,11 @@ class Watch:
             self._wake(error)
         finally:
             self._poller = None
+
+    def _look(self) -> None:
+        position, self._unseen = self._unseen, None
+        if position is not None:
+            self._note(position)
 
     def _note(self, position: int) -> None:
         self._known = position

@@ -10,6 +10,7 @@ from harn_temporal.eventlog.log import Transaction
 from harn_temporal.eventlog.queue_jobs import Job, QueueJobs
 from harn_temporal.eventlog.queue_window import ReadyJob
 from harn_temporal.eventlog.records import Append, Record
+from harn_temporal.eventlog.topics import safe_topic
 from harn_temporal.queue.models import Claim, ClaimOrder, Claims
 from harn_temporal.queue.names import checked_queue
 from harn_temporal.scheduler import Policy, Receipt, receipt, select
@@ -35,17 +36,20 @@ def claim_caught_up(tx: Transaction, order: ClaimOrder, policy: Policy) -> Claim
 
 
 def _claim(tx: Transaction, order: ClaimOrder, policy: Policy, *, partly: bool) -> Claims | None:
-    queue = checked_queue(tx, order.queue)
-    jobs = tx.queues.jobs(queue)
+    queue = safe_topic(order.queue)
+    opening = tx.queues.opening(queue, order.queue)
+    if opening.jobs is None or opening.other_name is not None:
+        checked_queue(tx, order.queue)
+    jobs = opening.jobs
     if jobs is None:
         return Claims(now_ms=tx.now_ms)
     key = None if order.request_id is None else f"{queue}/claim/{clean_text(order.request_id)}"
     written = tx.written(key) if key else ()
     if written:
         return _told(tx, jobs, [_claim_of(record, order.queue, jobs) for record in written])
-    if tx.queues.pause(queue):
+    if opening.paused:
         return Claims(paused=True, now_ms=tx.now_ms)
-    if not tx.queues.move_by_time(jobs) and not partly:
+    if opening.moved_by_time and not tx.queues.move_by_time(jobs) and not partly:
         return None
     return _told(tx, jobs, _take(tx, jobs, order, policy, key))
 
@@ -68,7 +72,7 @@ def _take(
             _put_back(jobs, chosen.job_id, now_ms)
             window.pass_over(chosen)
             continue
-        window.take(selection)
+        window.take(selection, last=len(claims) + 1 == order.limit)
         claims.append(_new_claim(order, chosen, receipt(selection, now_ms), now_ms))
     jobs.flush()
     topic = topics.claims_topic(order.queue)

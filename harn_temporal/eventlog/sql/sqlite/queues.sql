@@ -98,6 +98,19 @@ CREATE TABLE @queue_ended (
 -- name: queues.id
 SELECT queue_id FROM @queues WHERE topic = :topic
 
+-- name: queues.opening
+SELECT q.queue_id,
+  (SELECT name FROM @queue_names WHERE topic = :topic AND name <> :queue LIMIT 1),
+  EXISTS (SELECT 1 FROM harn_temporal_queue_pauses WHERE queue = :topic),
+  EXISTS (
+    SELECT 1 FROM @queue_jobs
+    WHERE queue_id = q.queue_id AND place = 2 AND expires_at_ms <= :now_ms
+  ) OR EXISTS (
+    SELECT 1 FROM @queue_jobs
+    WHERE queue_id = q.queue_id AND place = 3 AND due_at_ms <= :now_ms
+  )
+FROM (SELECT 1) LEFT JOIN @queues q ON q.topic = :topic
+
 -- name: queues.add
 INSERT INTO @queues (topic) VALUES (:topic) RETURNING queue_id
 
