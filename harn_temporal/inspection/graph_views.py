@@ -45,7 +45,8 @@ def title(node: Json) -> str:
     number = _mapping(node.get("metadata")).get("attempt")
     attempt = f" {number}" if isinstance(number, int) and kind not in {"retry", "dlq"} else ""
     state = status if outcome in {"", status} else f"{status}, {outcome}"
-    return f"{kind}{attempt} {_cut(label)} [{state}]"
+    name = _cut(label) if label.startswith(kind) else f"{kind}{attempt} {_cut(label)}"
+    return f"{name} [{state}]"
 
 
 def error_of(node: Json) -> str | None:
