@@ -30,6 +30,7 @@ from harn_temporal.dispatch_records import (
 from harn_temporal.event_address import address_of
 from harn_temporal.eventlog.log import EventLog, Reader, Record, Transaction
 from harn_temporal.eventlog.topics import TRIGGER_DLQ, TRIGGER_OUTBOX, tenant_topic
+from harn_temporal.pump_records import parked
 
 CANCELLED = "cancelled"
 """The error of a dispatch that was cancelled."""
@@ -78,10 +79,11 @@ class AttemptLog:
         return await self._log.transact(work)
 
     async def pend(self, task: RemoteTask) -> None:
-        """Append that the attempt goes on as a task of an agent."""
+        """Append that the attempt goes on as a task of an agent: no pump waits for it now."""
 
         def work(tx: Transaction) -> None:
             batch = pending(self._request, self._attempt, task, now_ms=tx.now_ms)
+            batch.append(parked(self._dispatch_id, "a2a_task", now_ms=tx.now_ms))
             tx.append(batch, key=self._pending_key)
 
         await self._log.transact(work)

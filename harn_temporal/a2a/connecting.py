@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import socket
 import ssl
 from collections.abc import Iterable
@@ -12,6 +13,10 @@ from typing import Any
 
 import httpcore
 import httpx
+
+for _library in ("httpx", "httpcore"):
+    # They log what a peer sends: reasons and headers, in which it may repeat our token.
+    logging.getLogger(_library).setLevel(logging.WARNING)
 
 FORBIDDEN = tuple(
     ipaddress.ip_network(network)

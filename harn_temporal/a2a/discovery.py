@@ -93,7 +93,7 @@ class Discovery:
         for url in _places(target, scheme):
             try:
                 reply = await self._fetch(url, secrets)
-                card = read_card(reply.url, _card_values(reply))
+                card = read_card(reply.url, secrets.scrubbed(decode_reply(reply)))
             except (AgentRefusedError, AgentTimeoutError, AgentUnreachableError) as error:
                 self.trail.steps.append((str(url), str(error)))
                 raise
@@ -143,9 +143,6 @@ def decode_reply(reply: Reply) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise AgentProtocolError(f"{reply.url.copy_with(query=None)} sent no JSON object")
     return cast("dict[str, Any]", value)
-
-
-_card_values = decode_reply
 
 
 def _places(target: AgentTarget, scheme: str) -> Iterator[httpx.URL]:

@@ -142,6 +142,33 @@ async def test_a_token_goes_to_the_agent_and_into_nothing_else(
     assert TOKEN not in repr(client) + repr(peer)
 
 
+async def test_a_token_that_is_repeated_outside_of_the_body_is_nowhere_either(
+    *, limits, tls, peer_at, message, scripted, scripts, caplog
+):
+    caplog.set_level(logging.DEBUG)
+
+    async def script(seen, writer):
+        if seen.method == "GET" and "authorization" not in seen.headers:
+            writer.write(scripts.http(401))
+            return
+        name = {"name": TOKEN, "id": TOKEN}
+        body = (
+            scripts.card_1_0(f"http://{seen.headers['host']}/rpc") | name
+            if seen.method == "GET"
+            else {"id": seen.rpc["id"], "result": {"id": "t", "status": {"state": "working"}}}
+        )
+        said = scripts.http(200, body, x_echo=TOKEN)
+        writer.write(said.replace(b"200 X", f"200 {TOKEN}".encode(), 1))
+
+    client = client_with(limits, tls, REVIEWER_TOKEN=TOKEN)
+    agent = await scripted(script)
+    peer = peer_at(agent.authority, bearer_env="REVIEWER_TOKEN")
+    answer = await client.send(peer, message(), wait=True, within_s=5)
+    assert answer.result["agent_id"] == "[redacted]"
+    assert TOKEN not in str(answer)
+    assert TOKEN not in caplog.text
+
+
 async def test_a_card_that_asks_for_the_token_gets_it(
     *, limits, tls, peer_at, message, scripted, scripts
 ):
