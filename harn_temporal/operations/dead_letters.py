@@ -9,6 +9,7 @@ from typing import Any
 from harn_temporal.bindings import Binding
 from harn_temporal.clock import rfc3339
 from harn_temporal.dispatch_records import closed
+from harn_temporal.dispatch_records.dead_letters import history_of
 from harn_temporal.errors import EventError, StoreError
 from harn_temporal.eventlog.dead_letters import PENDING, StoredDeadLetter
 from harn_temporal.eventlog.log import EventLog, Reader, Transaction
@@ -80,8 +81,12 @@ async def fixture(log: EventLog, letter: StoredDeadLetter) -> dict[str, Any]:
     entry = await log.query(lambda reader: _entry(reader, letter))
     event = entry.get("event")
     event = event if isinstance(event, dict) else {}
-    history = entry.get("retry_history", [])
-    failed_at = history[-1].get("at") if history else None
+    history = [
+        {name: each.get(name) for name in ("attempt", "at", "status", "error")}
+        for each in history_of(entry)
+        if isinstance(each, dict)
+    ]
+    failed_at = history[-1]["at"] if history else None
     return {
         "fixture_schema": FIXTURE,
         "entry": {

@@ -9,7 +9,7 @@ from typing import Any
 
 from harn_temporal.eventlog.log import EventLog
 from harn_temporal.operations import audit
-from harn_temporal.operations.audit import AuditTarget, Intent
+from harn_temporal.operations.audit import AuditTarget, Intent, Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,8 @@ class Item:
     package: str = ""
     """Whose worker it now waits for; empty where for none of ours."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, operation: Operation) -> dict[str, Any]:
+        """With `id` for dead letters and `workflow_id` for replays; that is null where none is."""
         found = {
             "event_id": self.target.event_id,
             "binding_key": self.target.binding_key,
@@ -36,9 +37,9 @@ class Item:
             "status": self.done,
             "reason": self.reason,
         }
-        if self.dead_letter is not None:
+        if operation in {"dlq_replay", "dlq_purge"}:
             found["id"] = self.dead_letter
-        if self.workflow_id is not None:
+        if operation in {"replay", "dlq_replay"}:
             found["workflow_id"] = self.workflow_id
         return found
 
@@ -66,7 +67,7 @@ class Report:
             "matched_count": len(self.items),
             "executed_count": self.executed,
             "skipped_count": self.skipped,
-            "items": [item.to_json() for item in self.items],
+            "items": [item.to_json(self.intent.operation) for item in self.items],
         }
 
 
