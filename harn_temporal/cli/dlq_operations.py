@@ -17,7 +17,7 @@ from harn_temporal.cli.dlq_filters import (
     TenantOption,
     selection,
 )
-from harn_temporal.cli.operation_options import DryRunOption, RateOption, VersionOption
+from harn_temporal.cli.operation_options import DryRunOption, RateOption, VersionOption, WaitOption
 from harn_temporal.cli.options import JsonOption, common_options
 from harn_temporal.errors import UsageError
 
@@ -46,6 +46,7 @@ def replay(
     version: VersionOption = "recorded",
     dry_run: DryRunOption = False,
     rate: RateOption = None,
+    wait: WaitOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Dispatch the events of dead letters again; a replay that succeeds resolves its dead letter.
@@ -56,7 +57,7 @@ def replay(
     Example: harn-temporal dlq replay --error-class provider_5xx --newer-than 1d --rate 5
     """
     from harn_temporal.cli.operation_options import intent, version_named
-    from harn_temporal.cli.operation_reports import show, unseen_packages
+    from harn_temporal.cli.operation_reports import ended, show, unsuccessful
     from harn_temporal.cli.reading import reading
     from harn_temporal.operations.dead_letters import replay_letters
 
@@ -75,11 +76,11 @@ def replay(
     async def work(log: EventLog) -> tuple[Report, list[str]]:
         letters = await _chosen(log, ids, filters)
         report = await replay_letters(log, letters, wanted, under)
-        return report, await unseen_packages(log, report)
+        return await ended(log, report, wait=wait)
 
     report, unseen = reading(common_options(ctx), work)
     show(report, unseen, as_json=as_json)
-    if ids and report.skipped:
+    if unsuccessful(report) or (ids and report.skipped):
         raise typer.Exit(1)
 
 

@@ -29,6 +29,10 @@ TriggerOption = Annotated[
 RateOption = Annotated[
     float | None, typer.Option("--rate", metavar="N", help="At most so many each second")
 ]
+WaitOption = Annotated[
+    bool,
+    typer.Option("--wait", help="Until a running worker has ended the replays; 1 if one failed"),
+]
 VersionOption = Annotated[
     str,
     typer.Option(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harn_temporal.cli.output import note, print_json, warn
 
 if TYPE_CHECKING:
     from harn_temporal.eventlog.log import EventLog
     from harn_temporal.operations.report import Report
+
+UNSUCCESSFUL = frozenset({"failed", "dlq", "cancelled"})
 
 _DOES = {
     "cancel": "cancelled",
@@ -26,14 +28,31 @@ async def unseen_packages(log: EventLog, report: Report) -> list[str]:
     return [package for package in packages if not await worker_seen(log, package)]
 
 
-def show(
-    report: Report, unseen: list[str], *, as_json: bool, more: dict[str, Any] | None = None
-) -> None:
+async def ended(log: EventLog, report: Report, *, wait: bool) -> tuple[Report, list[str]]:
+    """The report of replays, with their outcomes where they are waited for, and who is missing."""
+    from harn_temporal.operations.ends import with_outcomes
+
+    unseen = await unseen_packages(log, report)
+    if not wait or report.intent.dry_run:
+        return report, unseen
+    _warn(report, unseen)
+    return await with_outcomes(log, report), []
+
+
+def unsuccessful(report: Report) -> bool:
+    return any(item.outcome in UNSUCCESSFUL for item in report.items)
+
+
+def show(report: Report, unseen: list[str], *, as_json: bool) -> None:
     """The report on stdout, and a warning where no worker is there to act on it."""
     if as_json:
-        print_json(report.to_json() | {"worker_seen": not unseen} | (more or {}))
+        print_json(report.to_json() | {"worker_seen": not unseen})
     else:
         _print(report)
+    _warn(report, unseen)
+
+
+def _warn(report: Report, unseen: list[str]) -> None:
     if report.executed and unseen:
         names = ", ".join(unseen)
         warn(
@@ -62,7 +81,7 @@ def _print(report: Report) -> None:
                 item.target.event_id,
                 item.target.binding_key,
                 item.target.latest_status,
-                "-" if item.done == "dry_run" else item.done,
+                item.outcome or ("-" if item.done == "dry_run" else item.done),
                 item.reason or "",
             ]
             for item in report.items

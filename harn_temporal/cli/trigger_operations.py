@@ -11,6 +11,7 @@ from harn_temporal.cli.operation_options import (
     RateOption,
     TriggerOption,
     VersionOption,
+    WaitOption,
     WhereOption,
 )
 from harn_temporal.cli.options import JsonOption, common_options
@@ -69,6 +70,7 @@ def replay(
     version: VersionOption = "recorded",
     dry_run: DryRunOption = False,
     rate: RateOption = None,
+    wait: WaitOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Dispatch a recorded event again, or all that an expression selects.
@@ -79,7 +81,7 @@ def replay(
     Example: harn-temporal trigger replay --where 'outcome.status == "dlq"' --version current
     """
     from harn_temporal.cli.operation_options import intent, version_named
-    from harn_temporal.cli.operation_reports import show, unseen_packages
+    from harn_temporal.cli.operation_reports import ended, show, unsuccessful
     from harn_temporal.cli.reading import reading
     from harn_temporal.eventlog.log import EventLog
     from harn_temporal.operations.replay import replay as replay_all
@@ -91,11 +93,11 @@ def replay(
 
     async def work(log: EventLog) -> tuple[Report, list[str]]:
         report = await replay_all(log, await select(log, selection), wanted, under)
-        return report, await unseen_packages(log, report)
+        return await ended(log, report, wait=wait)
 
     report, unseen = reading(common_options(ctx), work)
     show(report, unseen, as_json=as_json)
-    if event_id is not None and report.skipped:
+    if unsuccessful(report) or (event_id is not None and report.skipped):
         raise typer.Exit(1)
 
 

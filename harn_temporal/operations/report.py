@@ -25,11 +25,13 @@ class Item:
     reason: str | None = None
     workflow_id: str | None = None
     dead_letter: str | None = None
+    outcome: str | None = None
+    """How the dispatch ended, where that was waited for."""
     package: str = ""
     """Whose worker it now waits for; empty where for none of ours."""
 
     def to_json(self, operation: Operation) -> dict[str, Any]:
-        """With `id` for dead letters and `workflow_id` for replays; that is null where none is."""
+        """With `id` for dead letters, `workflow_id` and `outcome` for replays."""
         found = {
             "event_id": self.target.event_id,
             "binding_key": self.target.binding_key,
@@ -41,6 +43,7 @@ class Item:
             found["id"] = self.dead_letter
         if operation in {"replay", "dlq_replay"}:
             found["workflow_id"] = self.workflow_id
+            found["outcome"] = self.outcome
         return found
 
 

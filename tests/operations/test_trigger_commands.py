@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -189,6 +190,18 @@ async def test_replay_under_a_version(temporal_client, make_package, triggers, v
         end = (await package.ended(2))[f"{first.workflow_id}/replay/1"]
     assert end.headers["binding_key"] == key
     assert end.headers[OUTCOME] == ("dlq" if version == "recorded" else "succeeded")
+
+
+@pytest.mark.parametrize(("handler", "outcome"), [("succeeds", "succeeded"), ("fails", "dlq")])
+async def test_replay_and_wait(temporal_client, make_package, triggers, handler, outcome):
+    package = make_package(triggers.one(handler, triggers.FAST))
+    event, _ = await package.ingest()
+    async with running_worker(temporal_client, package.log, package.manifest):
+        await package.ended()
+        ran = await package.run("trigger", "replay", event.id, "--wait", "--json")
+    assert ran.code == (0 if outcome == "succeeded" else 1)
+    [item] = json.loads(ran.out)["items"]
+    assert (item["status"], item["outcome"]) == ("replayed", outcome)
 
 
 async def test_replay_of_what_no_binding_can_take_is_skipped(make_package, triggers):
