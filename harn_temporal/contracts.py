@@ -51,6 +51,57 @@ class EventAddress(Message):
         return f"{self.topic}/{self.event_id}"
 
 
+class RemoteTask(Message):
+    """A task at an A2A agent, with what it takes to ask about it.
+
+    `state` is one of `submitted`, `working`, `input-required` and so on, whichever generation of
+    the protocol the agent speaks.
+    """
+
+    task_id: str
+    state: str
+    target_agent: str
+    rpc_url: str
+    card_url: str
+    agent_id: str
+    protocol_version: str
+    tenant: str | None = None
+    """What the agent's interface wants back in every call, where it names one."""
+
+
+class AttemptOutcome(Message):
+    """How an attempt ended, and what follows: a retry after `retry_in_ms`, or `final`.
+
+    With `pending` the attempt has not ended: it goes on as `remote_task`, which the dispatch
+    follows, and nothing is written yet about how it ends. Then `retry_in_ms` says how long the
+    agent asked not to be asked, and `error` why it could not be asked.
+    """
+
+    attempt: int
+    status: AttemptStatus
+    result: JsonValue = None
+    result_address: EventAddress | None = None
+    """Where the record with the result lies, when it is too large to be carried here."""
+    error: str | None = None
+    error_class: ErrorClass | None = None
+    retry_in_ms: int | None = None
+    final: DispatchStatus | None = None
+    remote_task: RemoteTask | None = None
+    """The task that an A2A agent made of the attempt, where it named one."""
+    pending: bool = False
+
+
+class JobClaim(Message):
+    """The claim under which a job of a worker queue is dispatched.
+
+    No attempt begins once somebody else holds the job.
+    """
+
+    queue: str
+    job_event_id: int
+    claim_id: str
+
+
 class DispatchRequest(Message):
     """One event for one binding: what DispatchWorkflow is started with."""
 
@@ -68,6 +119,12 @@ class DispatchRequest(Message):
     """False where the Temporal service refused to register them."""
     heartbeat_timeout_ms: int = DEFAULT_HEARTBEAT_TIMEOUT_MS
     """A worker that is silent for so long while it runs an attempt is taken for dead."""
+    claim: JobClaim | None = None
+    """For a job of a worker queue."""
+    consumer: str | None = None
+    """The workflow of the job's consumer, which is told when the job waits and when it goes on."""
+    resume: AttemptOutcome | None = None
+    """The attempt to go on from, where the dispatch began in its consumer's history."""
 
 
 class PredicateRequest(Message):
@@ -92,24 +149,6 @@ class AttemptRequest(Message):
     dispatch: DispatchRequest
     dispatch_id: str
     attempt: int
-
-
-class RemoteTask(Message):
-    """A task at an A2A agent, with what it takes to ask about it.
-
-    `state` is one of `submitted`, `working`, `input-required` and so on, whichever generation of
-    the protocol the agent speaks.
-    """
-
-    task_id: str
-    state: str
-    target_agent: str
-    rpc_url: str
-    card_url: str
-    agent_id: str
-    protocol_version: str
-    tenant: str | None = None
-    """What the agent's interface wants back in every call, where it names one."""
 
 
 class LostAttempt(Message):
@@ -139,28 +178,6 @@ class CancelledDispatch(Message):
     dispatch_id: str
     attempts: int
     """How many attempts had ended by then."""
-
-
-class AttemptOutcome(Message):
-    """How an attempt ended, and what follows: a retry after `retry_in_ms`, or `final`.
-
-    With `pending` the attempt has not ended: it goes on as `remote_task`, which the dispatch
-    follows, and nothing is written yet about how it ends. Then `retry_in_ms` says how long the
-    agent asked not to be asked, and `error` why it could not be asked.
-    """
-
-    attempt: int
-    status: AttemptStatus
-    result: JsonValue = None
-    result_address: EventAddress | None = None
-    """Where the record with the result lies, when it is too large to be carried here."""
-    error: str | None = None
-    error_class: ErrorClass | None = None
-    retry_in_ms: int | None = None
-    final: DispatchStatus | None = None
-    remote_task: RemoteTask | None = None
-    """The task that an A2A agent made of the attempt, where it named one."""
-    pending: bool = False
 
 
 class DispatchOutcome(Message):
