@@ -133,6 +133,11 @@ class HandlerLoader:
         function = self._function(name, module, target, function_name)
         return _checked(name, function)
 
+    def module(self, name: str | None = None) -> ModuleType:
+        """The module that [exports] calls `name`, lib.py without one. Raises HandlerLoadError."""
+        target = DEFAULT_MODULE if name is None else self._exported(name, name)
+        return self._import(name or DEFAULT_MODULE, target)
+
     def _exported(self, name: str, module_name: str) -> str:
         target = self._exports.get(module_name)
         if target is not None:
