@@ -227,9 +227,11 @@ class QueueStore(QueueTables):
     """What a writer may change besides appending; only inside a write transaction."""
 
     def window(
-        self, jobs: QueueJobs, policy: Policy, excluded: Collection[str] = ()
+        self, jobs: QueueJobs, policy: Policy, excluded: Collection[str], wanted: int
     ) -> QueueWindow:
-        return QueueWindow(self._statements, jobs.queue_id, jobs.topic, policy, excluded)
+        return QueueWindow(
+            self._statements, jobs.queue_id, jobs.topic, policy, excluded=excluded, wanted=wanted
+        )
 
     def opening(self, queue: str, name: str) -> Opening:
         queue_id, other_name, paused, moved = self._statements.rows(

@@ -41,6 +41,7 @@ class ReadyJob(Candidate):
 class QueueWindow(ReadyJobs):
     """`queue` is the name as part of a topic; keys in `excluded` are not for who asks here.
 
+    `wanted` is how many selections are about to be made: it says how far to read ahead.
     Call `save` when all selections are made.
     """
 
@@ -50,7 +51,9 @@ class QueueWindow(ReadyJobs):
         queue_id: int,
         queue: str,
         policy: Policy,
-        excluded: Collection[str] = (),
+        *,
+        excluded: Collection[str],
+        wanted: int,
     ) -> None:
         self._statements = statements
         self._excluded = excluded
@@ -61,14 +64,10 @@ class QueueWindow(ReadyJobs):
         self._last_key: str | None = rows[0][0] if rows else None
         self.rounds, self.starvations = rows[0][1:] if rows else (0, 0)
         self._round_changed = False
-        firsts: list[list[ReadyJob]] = [[] for _ in RANKS]
-        for row in statements.rows(
-            "queues.first_by_age", queue_id=queue_id, dimension=policy.fairness_key
-        ):
-            firsts[row[2]].append(ReadyJob(*row))
-        self._ages = tuple(
-            _ByAge(statements, queue_id, policy.fairness_key, rank, firsts[rank]) for rank in RANKS
-        )
+        self._page = min(_PAGE, wanted + 1)
+        self._ages: tuple[_ByAge, ...] | None = None
+        self._stale: dict[str, dict[_Lane, Candidate]] = {}
+        """By key: lanes whose head was taken, and of which nobody asked for the next job yet."""
         self._heads: dict[str, dict[_Lane, ReadyJob]] = {}
         self._moved: dict[_Lane, ReadyJob | None] = {}
         self._touched: set[str] = set()
@@ -86,9 +85,14 @@ class QueueWindow(ReadyJobs):
         return self._last_key
 
     def oldest(self, rank: int) -> Iterator[ReadyJob]:
+        if self._ages is None:
+            self._ages = self._read_ages()
+        for key in list(self._stale):
+            self._advance_lanes(key)
         return iter(self._ages[rank])
 
     def heads(self, key: str) -> Collection[ReadyJob]:
+        self._advance_lanes(key)
         return self._heads_of(key).values()
 
     def in_flight(self, key: str) -> int:
@@ -132,19 +136,19 @@ class QueueWindow(ReadyJobs):
             ],
         )
         for key in known:
+            self._advance_lanes(key)
             if allowed(key) and self._heads_of(key):
                 self._set_balance(key, policy.grant(key))
         self._forget_credited()
 
-    def take(self, selection: Selection, *, last: bool = False) -> None:
-        """Apply a selection: its job is no longer ready. After the `last` one no other is made."""
+    def take(self, selection: Selection) -> None:
+        """Apply a selection: its job is no longer ready."""
         candidate = selection.candidate
         key = candidate.key
         self._touched.add(key)
         if self._policy.max_concurrent_per_key:
             self._in_flight[key] = self.in_flight(key) + 1
-        if not last:
-            self._advance(candidate)
+        self._stale.setdefault(key, {})[candidate.lane, candidate.rank] = candidate
         self._selected[key] += 1
         if selection.starved:
             self.starvations += 1
@@ -156,7 +160,7 @@ class QueueWindow(ReadyJobs):
 
     def pass_over(self, candidate: Candidate) -> None:
         """The job is not ready after all."""
-        self._advance(candidate)
+        self._stale.setdefault(candidate.key, {})[candidate.lane, candidate.rank] = candidate
 
     def defer(self) -> None:
         """No key is eligible: where jobs are ready, count that their keys were deferred."""
@@ -200,6 +204,25 @@ class QueueWindow(ReadyJobs):
             "queues.save_idle", [{**self._scope, "key": key} for key in sorted(self._idle)]
         )
 
+    def _read_ages(self) -> tuple[_ByAge, ...]:
+        firsts: list[list[ReadyJob]] = [[] for _ in RANKS]
+        dimension = self._policy.fairness_key
+        for row in self._statements.rows(
+            "queues.first_by_age", queue_id=self._queue_id, dimension=dimension
+        ):
+            firsts[row[2]].append(ReadyJob(*row))
+        ages = tuple(
+            _ByAge(self._statements, self._queue_id, dimension, rank, firsts[rank])
+            for rank in RANKS
+        )
+        for (lane, rank), following in self._moved.items():
+            ages[rank].move(lane, following)
+        return ages
+
+    def _advance_lanes(self, key: str) -> None:
+        for candidate in self._stale.pop(key, {}).values():
+            self._advance(candidate)
+
     def _advance(self, candidate: Candidate) -> None:
         """Put the job after `candidate` at the head of its lane."""
         rows = self._statements.rows(
@@ -211,7 +234,8 @@ class QueueWindow(ReadyJobs):
             after_id=candidate.job_id,
         )
         following = ReadyJob(*rows[0]) if rows else None
-        self._ages[candidate.rank].advance(candidate, following)
+        if self._ages is not None:
+            self._ages[candidate.rank].move(candidate.lane, following)
         lane = (candidate.lane, candidate.rank)
         self._moved[lane] = following
         heads = self._heads.get(candidate.key)
@@ -219,18 +243,24 @@ class QueueWindow(ReadyJobs):
             _set_head(heads, lane, following)
 
     def _heads_of(self, key: str) -> dict[_Lane, ReadyJob]:
-        found = self._heads.get(key)
-        if found is None:
-            rows = self._statements.rows(
-                "queues.heads",
-                queue_id=self._queue_id,
-                dimension=self._policy.fairness_key,
-                key=key,
-            )
-            found = self._heads[key] = {(row[5], row[2]): ReadyJob(*row) for row in rows}
-            for lane in found.keys() & self._moved.keys():
-                _set_head(found, lane, self._moved[lane])
-        return found
+        if key not in self._heads:
+            self._read_heads([key])
+        return self._heads[key]
+
+    def _read_heads(self, keys: Sequence[str]) -> None:
+        rows = self._statements.rows(
+            "queues.heads",
+            queue_id=self._queue_id,
+            dimension=self._policy.fairness_key,
+            keys=json.dumps(keys),
+        )
+        self._heads.update((key, {}) for key in keys)
+        for row in rows:
+            self._heads[row[1]][row[5], row[2]] = ReadyJob(*row)
+        for key in keys:
+            heads = self._heads[key]
+            for lane in heads.keys() & self._moved.keys():
+                _set_head(heads, lane, self._moved[lane])
 
     def _credited_after(self, after: str, until: str | None) -> Iterator[str]:
         """Keys with a positive balance, after `after` and up to `until`, in order."""
@@ -243,6 +273,7 @@ class QueueWindow(ReadyJobs):
                 balance = self._balances.setdefault(key, min(credit, self._policy.grant(key)))
                 if balance <= 0:
                     continue
+                self._advance_lanes(key)
                 if self._heads_of(key):
                     yield key
                 else:
@@ -256,9 +287,14 @@ class QueueWindow(ReadyJobs):
             found = self._credited[bisect.bisect_right(self._credited, after, key=_key) :]
             if found or self._credited_all:
                 return found, bool(found) and not self._credited_all
-        rows = self._statements.rows("queues.credited", **self._scope, after=after, limit=_PAGE)
+        rows = self._statements.rows(
+            "queues.credited", **self._scope, after=after, limit=self._page
+        )
         self._credited, self._credited_from = rows, after
-        self._credited_all = len(rows) < _PAGE
+        self._credited_all = len(rows) < self._page
+        unread = [key for key, _ in rows if key not in self._heads]
+        if unread:
+            self._read_heads(unread)
         return rows, not self._credited_all
 
     def _forget_credited(self) -> None:
@@ -322,12 +358,11 @@ class _ByAge:
                 yield right[2]
                 right = next(moved, None)
 
-    def advance(self, taken: Candidate, following: ReadyJob | None) -> None:
-        if taken.lane in self._moved:
-            index = bisect.bisect_left(self._heads, taken.by_age, key=lambda head: head[:2])
-            if index < len(self._heads) and self._heads[index][2].lane == taken.lane:
-                del self._heads[index]
-        self._moved.add(taken.lane)
+    def move(self, lane: int, following: ReadyJob | None) -> None:
+        """A lane's head was taken, and `following` is its head now."""
+        if lane in self._moved:
+            self._heads = [head for head in self._heads if head[2].lane != lane]
+        self._moved.add(lane)
         if following is not None:
             bisect.insort(self._heads, (*following.by_age, following))
 

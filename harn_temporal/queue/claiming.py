@@ -58,7 +58,7 @@ def _take(
     tx: Transaction, jobs: QueueJobs, order: ClaimOrder, policy: Policy, key: str | None
 ) -> list[Claim]:
     now_ms = tx.now_ms
-    window = tx.queues.window(jobs, policy, order.excluded_keys)
+    window = tx.queues.window(jobs, policy, order.excluded_keys, order.limit)
     claims: list[Claim] = []
     deferred = False
     while len(claims) < order.limit:
@@ -72,7 +72,7 @@ def _take(
             _put_back(jobs, chosen.job_id, now_ms)
             window.pass_over(chosen)
             continue
-        window.take(selection, last=len(claims) + 1 == order.limit)
+        window.take(selection)
         claims.append(_new_claim(order, chosen, receipt(selection, now_ms), now_ms))
     jobs.flush()
     topic = topics.claims_topic(order.queue)

@@ -67,14 +67,15 @@ def select(
 
 
 def _fair_share(jobs: ReadyJobs, policy: Policy, now_ms: int, allowed: Allowed) -> Selection | None:
-    heads = _oldest_of_each_rank(jobs, allowed)
-    if not heads:
-        return None
-    oldest = min(heads, key=lambda head: head.by_age)
-    if policy.starvation_age_ms and now_ms - oldest.due_at_ms >= policy.starvation_age_ms:
-        return Selection(oldest, "starvation-deadline", starved=True)
+    if policy.starvation_age_ms:
+        heads = _oldest_of_each_rank(jobs, allowed)
+        oldest = min(heads, key=lambda head: head.by_age, default=None)
+        if oldest is None:
+            return None
+        if now_ms - oldest.due_at_ms >= policy.starvation_age_ms:
+            return Selection(oldest, "starvation-deadline", starved=True)
     chosen = _by_credit(jobs, now_ms, allowed)
-    if chosen is None:
+    if chosen is None and _oldest_of_each_rank(jobs, allowed):
         jobs.refill(policy, allowed)
         chosen = _by_credit(jobs, now_ms, allowed)
     return chosen

@@ -278,7 +278,8 @@ SELECT j.job_id, k.key, l.rank, j.enqueued_at_ms, j.due_at_ms, l.group_id, j.eve
 FROM @queue_group_keys k
 JOIN @queue_lanes l ON l.group_id = k.group_id AND l.ready > 0
 JOIN @queue_jobs j ON j.queue_id = l.queue_id AND j.job_id = l.oldest_id
-WHERE k.queue_id = :queue_id AND k.dimension = :dimension AND k.key = :key
+WHERE k.queue_id = :queue_id AND k.dimension = :dimension
+  AND k.key IN (SELECT value FROM json_each(:keys))
 
 -- name: queues.next_in_lane
 SELECT job_id, :key, rank, enqueued_at_ms, due_at_ms, group_id, event_id, claim_id, expires_at_ms,
