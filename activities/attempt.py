@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
 
@@ -68,8 +69,7 @@ class AttemptActivities:
                 )
             elif outcome is None:
                 end = await self._handle(request, message.attempt)
-                ended = outcome_of_end(request, message.attempt, end)
-                outcome = await until_written(lambda: _write(records, ended))
+                outcome = await until_written(lambda: _write(records, request, message, end))
         return told(request, outcome)
 
     @activity.defn(name=RECORD_LOST_ATTEMPT.name)
@@ -122,7 +122,11 @@ class AttemptActivities:
         return await call.run(binding.timeout_ms)
 
 
-async def _write(records: AttemptLog, outcome: AttemptOutcome) -> AttemptOutcome:
+async def _write(
+    records: AttemptLog, request: DispatchRequest, message: AttemptRequest, end: HandlerEnd
+) -> AttemptOutcome:
+    # A result may be large: the event loop must not stand still while it is looked through.
+    outcome = await asyncio.to_thread(outcome_of_end, request, message.attempt, end)
     if outcome.pending and outcome.remote_task is not None:
         await records.pend(outcome.remote_task)
         return outcome
