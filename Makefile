@@ -31,9 +31,10 @@ types: $(STAMP)
 soak: $(STAMP) ## Run the tests that take minutes
 	@$(BIN)/pytest -m soak $(TESTS)
 
-bench: $(STAMP) ## Measure appends and dispatches a second on this machine
+bench: $(STAMP) ## Measure appends, dispatches and claims a second on this machine
 	@$(BIN)/python benchmarks/eventlog.py
 	@$(BIN)/python benchmarks/dispatch.py
+	@$(BIN)/python benchmarks/queues.py --quick
 
 fmt: $(STAMP) ## Format the code and fix what can be fixed
 	@$(BIN)/ruff format .
