@@ -9,12 +9,16 @@ import pytest
 from harn_temporal.bindings import Binding, HandlerTarget
 from harn_temporal.contracts import AttemptOutcome, DispatchRequest, EventAddress
 from harn_temporal.dispatch_records import closed, end_key, ended
+from harn_temporal.envelope_records import event_records
 from harn_temporal.eventlog import StoreSettings, open_event_log
 from harn_temporal.eventlog.log import Append
 from harn_temporal.events import new_event
 from harn_temporal.headers import PACKAGE, REPLAY
-from harn_temporal.operations.replay import append_replay
+from harn_temporal.operations.audit import Intent
+from harn_temporal.operations.replay import append_replay, replay
 from harn_temporal.operations.report import Pace
+from harn_temporal.operations.targets import Selection, select
+from harn_temporal.registry import register
 
 
 @pytest.fixture(params=["memory", "sqlite", "file"])
@@ -122,6 +126,22 @@ async def test_replays_at_once_get_numbers_of_their_own(log):
     assert other == f"dispatch/other/nightly/{event.id}/replay/1"
     await log.rebuild()
     assert (await append_replay(log, a_binding(), event)).endswith("/replay/6")
+
+
+async def test_a_replay_joins_the_trace_of_the_envelope(log):
+    [binding] = await register(log, "demo", [a_binding()])
+    event = new_event(provider="cron", kind="tick", payload={})
+    traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    await log.append(
+        event_records(
+            binding, event, event.to_json(), package="demo", now_ms=1, traceparent=traceparent
+        )
+    )
+    targets = await select(log, Selection(event_id=event.id))
+    report = await replay(log, targets, Intent("replay"), "recorded")
+    assert [item.done for item in report.items] == ["replayed"]
+    envelopes = await log.read("trigger.inbox.envelopes")
+    assert [record.headers["traceparent"] for record in envelopes] == [traceparent] * 2
 
 
 async def test_an_envelope_with_a_replay_that_is_no_number_is_skipped(log):
