@@ -12,7 +12,6 @@ from functools import lru_cache, partial
 
 from temporalio.client import Client
 from temporalio.worker import Worker
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from harn_temporal.a2a.client import A2aClient
 from harn_temporal.activities.a2a_hop import AgentHop
@@ -37,6 +36,7 @@ from harn_temporal.pump_worker import PumpSettings, ensure_pump, pump_worker
 from harn_temporal.recovery.stranded import StrandedCount, note_stranded
 from harn_temporal.registry import register
 from harn_temporal.temporal.canceller import cancel_dispatch
+from harn_temporal.temporal.sandbox import workflow_runner
 from harn_temporal.temporal.search_attributes import register_search_attributes
 from harn_temporal.workflows.dispatch import DispatchWorkflow
 from harn_temporal.workflows.pump import PumpWorkflow
@@ -54,21 +54,6 @@ MAX_HEARTBEAT_THROTTLE = timedelta(seconds=1)
 
 STICKY_TIMEOUT = timedelta(seconds=2)
 """How long a workflow waits for the worker that has it in its cache, when that one was killed."""
-
-PASSED_THROUGH = (
-    "harn_temporal.bindings",
-    "harn_temporal.canonical",
-    "harn_temporal.clock",
-    "harn_temporal.contracts",
-    "harn_temporal.durations",
-    "harn_temporal.errors",
-    "harn_temporal.events",
-    "harn_temporal.ids",
-    "harn_temporal.providers",
-    "harn_temporal.redaction",
-    "harn_temporal.retry",
-)
-"""Modules of models and plain functions: shared by all runs, since they keep no state."""
 
 
 @dataclass(frozen=True)
@@ -217,10 +202,3 @@ def _pump_settings(options: WorkerOptions) -> PumpSettings:
 
 def _ms(duration: timedelta) -> int:
     return duration // timedelta(milliseconds=1)
-
-
-def workflow_runner() -> SandboxedWorkflowRunner:
-    """The sandbox of this package's workflows, for workers and for replays."""
-    return SandboxedWorkflowRunner(
-        restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
-    )

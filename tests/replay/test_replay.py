@@ -13,7 +13,7 @@ from temporalio.workflow import NondeterminismError
 
 from harn_temporal.contracts import DispatchOutcome, DispatchRequest, DispatchState
 from harn_temporal.temporal.converter import data_converter
-from harn_temporal.worker import workflow_runner
+from harn_temporal.temporal.sandbox import workflow_runner
 from harn_temporal.workflows.dispatch import DispatchWorkflow
 from harn_temporal.workflows.dispatch_steps import Dispatch
 from harn_temporal.workflows.pump import PumpWorkflow
@@ -27,9 +27,8 @@ def history(name: str) -> WorkflowHistory:
 
 
 def replayer(*workflows: type) -> Replayer:
-    return Replayer(
-        workflows=workflows, workflow_runner=workflow_runner(), data_converter=data_converter
-    )
+    runner = workflow_runner(strict=True)
+    return Replayer(workflows=workflows, workflow_runner=runner, data_converter=data_converter)
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,8 +17,8 @@ from harn_temporal.activities.envelopes import Envelopes
 from harn_temporal.errors import StoreError, TemporalUnavailableError
 from harn_temporal.eventlog.records import Append
 from harn_temporal.temporal.converter import MESSAGE_LIMIT, data_converter
+from harn_temporal.temporal.sandbox import MODELS, STEPS, workflow_runner
 from harn_temporal.temporal.search_attributes import register_search_attributes
-from harn_temporal.worker import workflow_runner
 
 
 def failure_of(error):
@@ -121,8 +124,22 @@ async def test_only_a_small_event_is_carried(requested, request_, binding, size,
     assert (made.event_id, made.address.event_id) == (event.id, 1)
 
 
-def test_models_are_shared_with_the_sandbox_and_workflows_are_not():
-    passed = workflow_runner().restrictions.passthrough_modules
-    assert "harn_temporal.contracts" in passed
+def test_only_models_are_shared_with_the_strict_sandbox():
+    passed = workflow_runner(strict=True).restrictions.passthrough_modules
+    assert set(MODELS) <= passed
     assert not {name for name in passed if name.startswith("harn_temporal.workflows")}
     assert "harn_temporal" not in passed
+
+
+def test_a_run_imports_nothing_but_the_module_that_defines_its_workflow():
+    """What a workflow imports and nobody shares costs every run milliseconds."""
+    folder = Path(__file__).parents[2] / "workflows"
+    defining = [path.stem for path in folder.glob("*.py") if "@workflow.defn" in path.read_text()]
+    names = [f"harn_temporal.workflows.{name}" for name in defining]
+    code = f"import importlib, sys; [importlib.import_module(each) for each in {names}]; "
+    code += "print(*(each for each in sys.modules if each.startswith('harn_temporal.')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    imported = set(done.stdout.split()) - {"harn_temporal.workflows", *names}
+    assert imported - {*MODELS, *STEPS} == set()
+    assert "dispatch" in defining
+    assert not {*names} & workflow_runner().restrictions.passthrough_modules
