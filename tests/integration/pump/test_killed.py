@@ -65,7 +65,9 @@ async def test_each_event_is_dispatched_once(
 
         ended = await harness.until(all_ended, 60 if count < 100 else 500)
     assert Counter(r.headers["event_id"] for r in ended) == dict.fromkeys(sent, 1)
-    assert {r.headers["harn_temporal.outcome"] for r in ended} == {"succeeded"}
+    assert {(r.headers["harn_temporal.outcome"], r.payload.get("error")) for r in ended} == {
+        ("succeeded", None)
+    }
     calls = (tmp_path / "calls").read_text().split()
     assert Counter(calls) == {str(n): 1 for n in range(count)}
     lifecycle = await log.read("orchestrator.lifecycle", limit=10_000)
