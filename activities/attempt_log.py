@@ -31,6 +31,8 @@ from harn_temporal.event_address import address_of
 from harn_temporal.eventlog.log import EventLog, Reader, Record, Transaction
 from harn_temporal.eventlog.topics import TRIGGER_DLQ, TRIGGER_OUTBOX, tenant_topic
 from harn_temporal.pump_records import parked
+from harn_temporal.queue.keeping import holds
+from harn_temporal.queue.settling import LOST
 
 CANCELLED = "cancelled"
 """The error of a dispatch that was cancelled."""
@@ -57,26 +59,36 @@ class AttemptLog:
         self._start_key = start_key(dispatch_id, run_id, attempt)
         self._pending_key = pending_key(dispatch_id, run_id, attempt)
         self._end_key = end_key(dispatch_id, attempt)
+        self._started_at_ms: int | None = None
+        """Of the start that was appended here; None where the log has to be asked."""
 
     async def start(self) -> AttemptOutcome | None:
         """Append the start, unless the attempt has ended already: then give its outcome.
 
-        A durable request to cancel this dispatch ends it here, where it did not reach it before.
+        A durable request to cancel this dispatch ends it here, where it did not reach it before;
+        so does the loss of the claim that its job is dispatched under.
         """
 
         def work(tx: Transaction) -> AttemptOutcome | None:
             written = tx.written(self._end_key)
             if written:
                 return _adopted(written)
+            claim = self._request.claim
+            if claim is not None and not holds(tx, claim):
+                return self._end_cancelled(tx, LOST)
             if cancel_requested(tx, self._request):
                 return self._end_cancelled(tx)
             batch = started(
                 self._request, self._attempt, workflow_id=self._dispatch_id, now_ms=tx.now_ms
             )
-            tx.append(batch, key=self._start_key)
+            if tx.append(batch, key=self._start_key).fresh:
+                begun_at_ms.append(tx.now_ms)
             return None
 
-        return await self._log.transact(work)
+        begun_at_ms: list[int] = []
+        outcome = await self._log.transact(work)
+        self._started_at_ms = begun_at_ms[0] if begun_at_ms else None
+        return outcome
 
     async def pend(self, task: RemoteTask) -> None:
         """Append that the attempt goes on as a task of an agent: no pump waits for it now."""
@@ -109,12 +121,15 @@ class AttemptLog:
         return await self._log.transact(work)
 
     def _end(self, tx: Transaction, outcome: AttemptOutcome) -> AttemptOutcome:
-        begun = tx.written(self._start_key)
+        started_at_ms = self._started_at_ms
+        if started_at_ms is None:
+            begun = tx.written(self._start_key)
+            started_at_ms = begun[0].occurred_at_ms if begun else tx.now_ms
         address = _address_for(outcome, self._outbox(), tx)
         batch = ended(
             self._request,
             outcome,
-            started_at_ms=begun[0].occurred_at_ms if begun else tx.now_ms,
+            started_at_ms=started_at_ms,
             now_ms=tx.now_ms,
             workflow_id=self._dispatch_id,
             history=self._history(tx) if outcome.final == "dlq" else (),
@@ -136,21 +151,21 @@ class AttemptLog:
         """Append the end of a dispatch that was cancelled before this attempt began."""
         return await self._log.transact(self._append_cancelled)
 
-    def _append_cancelled(self, tx: Transaction) -> AttemptOutcome:
+    def _append_cancelled(self, tx: Transaction, error: str = CANCELLED) -> AttemptOutcome:
         batch = cancelled(
             self._request,
             self._attempt - 1,
-            error=CANCELLED,
+            error=error,
             workflow_id=self._dispatch_id,
             now_ms=tx.now_ms,
         )
         return _adopted(tx.append(batch, key=self._end_key).records)
 
-    def _end_cancelled(self, tx: Transaction) -> AttemptOutcome:
+    def _end_cancelled(self, tx: Transaction, error: str = CANCELLED) -> AttemptOutcome:
         """An attempt that a shutdown cut short began, and is recorded as one."""
         if not tx.written(self._start_key):
-            return self._append_cancelled(tx)
-        outcome = verdict(self._request.binding, self._attempt, "cancelled", error=CANCELLED)
+            return self._append_cancelled(tx, error)
+        outcome = verdict(self._request.binding, self._attempt, "cancelled", error=error)
         return self._end(tx, outcome)
 
     def _dead_letter(self, reader: Reader) -> Mapping[str, Any] | None:

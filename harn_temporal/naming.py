@@ -54,6 +54,26 @@ def dispatch_id_prefix(package: str) -> str:
     return f"dispatch/{shortened(package, 50)}/"
 
 
+def consume_queue(store_id: str, package: str) -> str:
+    """Where the jobs of worker queues are selected and settled, by any worker of the package.
+
+    It is apart from the pump's, which only workers that pump look at.
+    """
+    return f"{control_queue(store_id, package)}/queues"
+
+
+def consumer_workflow_id(store_id: str, package: str, queue: str, consumer_id: str) -> str:
+    return (
+        f"consume/{store_id}/{shortened(package, 40)}/{shortened(queue, 40)}/"
+        f"{shortened(consumer_id, 70)}"
+    )
+
+
+def job_workflow_id(queue: str, job_event_id: int, claim_id: str) -> str:
+    """Each claim of a job is a dispatch of its own."""
+    return f"job/{shortened(queue, 100)}/{job_event_id}/{claim_id}"
+
+
 def dispatch_workflow_id(
     package: str, trigger_id: str, event_id: str, replay: int | None = None
 ) -> str:

@@ -23,8 +23,15 @@ from harn_temporal.activities.envelopes import Envelopes
 from harn_temporal.activities.handler_threads import HandlerThreads
 from harn_temporal.activities.interruption import interruption
 from harn_temporal.activities.predicate import PredicateActivities
+from harn_temporal.activities.queue_jobs import QueueActivities
 from harn_temporal.bindings import Binding
 from harn_temporal.clock import Clock, system_clock
+from harn_temporal.consumers import (
+    ConsumerOptions,
+    queue_activities,
+    selection_worker,
+    serving,
+)
 from harn_temporal.contracts import (
     DEFAULT_HEARTBEAT_TIMEOUT_MS,
 )
@@ -35,9 +42,11 @@ from harn_temporal.pump_figures import PumpFigures
 from harn_temporal.pump_worker import PumpSettings, ensure_pump, pump_worker
 from harn_temporal.recovery.stranded import StrandedCount, note_stranded
 from harn_temporal.registry import register
+from harn_temporal.scheduler_figures import SchedulerFigures
 from harn_temporal.temporal.canceller import cancel_dispatch
 from harn_temporal.temporal.sandbox import workflow_runner
 from harn_temporal.temporal.search_attributes import register_search_attributes
+from harn_temporal.workflows.consume import ConsumeWorkflow
 from harn_temporal.workflows.dispatch import DispatchWorkflow
 from harn_temporal.workflows.pump import PumpWorkflow
 
@@ -64,6 +73,8 @@ class WorkerOptions:
     pump: bool = True
     adopt_foreign: bool = False
     """Also dispatch envelopes that no package of ours marked: Harn's."""
+    consume: tuple[ConsumerOptions, ...] = ()
+    """Queues that are served as long as the worker runs."""
     sweep_interval: timedelta = timedelta(seconds=60)
     """How often its pump looks for dispatches whose workflow is gone."""
     grace: timedelta = DEFAULT_GRACE
@@ -81,6 +92,8 @@ class RunningWorker:
     """All zeros where it does not pump, or another worker does."""
     stranded: StrandedCount
     """Envelopes that were found stranded when it started."""
+    scheduler: SchedulerFigures
+    """What it selected from worker queues."""
     _tasks: tuple[asyncio.Task[None], ...] = field(repr=False)
 
     async def until(self, stop: asyncio.Event) -> None:
@@ -113,13 +126,19 @@ async def running_worker(
     """
     bindings = await register(log, manifest.package, manifest.bindings)
     search_attributes = await register_search_attributes(client)
-    workers = [_handler_worker(client, log, manifest, options, clock=clock, agents=agents)]
+    current = {binding.trigger_id: binding for binding in bindings}
+    scheduler = SchedulerFigures()
+    queues = queue_activities(client, log, current, scheduler)
+    workers = [
+        _handler_worker(client, log, manifest, options, queues, clock=clock, agents=agents),
+        selection_worker(client, log, manifest.package, queues, MAX_HEARTBEAT_THROTTLE),
+    ]
     figures, stranded = PumpFigures(manifest.max_outstanding), StrandedCount()
     if options.pump:
         envelopes = Envelopes(
             store_id=log.store_id,
             package=manifest.package,
-            current={binding.trigger_id: binding for binding in bindings},
+            current=current,
             search_attributes=search_attributes,
             heartbeat_timeout_ms=_ms(options.heartbeat_timeout),
             adopt_foreign=options.adopt_foreign,
@@ -135,7 +154,18 @@ async def running_worker(
     cancellations = Cancellations(log, partial(cancel_dispatch, client), package=manifest.package)
     cancelling = asyncio.create_task(cancellations.run())
     try:
-        yield RunningWorker(bindings, search_attributes, figures, stranded, (*tasks, cancelling))
+        async with serving(
+            client,
+            log,
+            manifest.package,
+            options.consume,
+            grace=options.grace,
+            search_attributes=search_attributes,
+            heartbeat_timeout_ms=_ms(options.heartbeat_timeout),
+        ):
+            yield RunningWorker(
+                bindings, search_attributes, figures, stranded, scheduler, (*tasks, cancelling)
+            )
     finally:
         cancelling.cancel()
         await asyncio.wait([cancelling])
@@ -161,6 +191,7 @@ def _handler_worker(
     log: EventLog,
     manifest: Manifest,
     options: WorkerOptions,
+    queues: QueueActivities,
     *,
     clock: Clock,
     agents: A2aClient | None,
@@ -174,7 +205,7 @@ def _handler_worker(
     return Worker(
         client,
         task_queue=task_queue(log.store_id, manifest.package),
-        workflows=[DispatchWorkflow, PumpWorkflow],
+        workflows=[DispatchWorkflow, PumpWorkflow, ConsumeWorkflow],
         activities=[
             attempts.run_attempt,
             attempts.record_lost_attempt,
@@ -182,6 +213,7 @@ def _handler_worker(
             tasks.poll_a2a_task,
             tasks.cancel_a2a_task,
             predicates.evaluate_when,
+            queues.renew_claims,
         ],
         workflow_runner=workflow_runner(),
         max_concurrent_activities=options.max_concurrent,

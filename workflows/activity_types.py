@@ -5,6 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from harn_temporal.consume_contracts import (
+    ChildrenToCheck,
+    EndedChildren,
+    QueueNews,
+    QueueWatch,
+    Renewal,
+    Renewed,
+    Selected,
+    Selection,
+)
 from harn_temporal.contracts import (
     AttemptOutcome,
     AttemptRequest,
@@ -51,6 +61,18 @@ RECORD_CANCELLED = ActivityType("record_cancelled", CancelledDispatch, type(None
 RUN_PUMP = ActivityType("run_pump", PumpRequest, PumpReport)
 """Starts a dispatch for each envelope of its package, until its lifetime is over."""
 
+SELECT_JOBS = ActivityType("select_jobs", Selection, Selected)
+"""Settles finished jobs of a worker queue and claims others, in one transaction."""
+
+RENEW_CLAIMS = ActivityType("renew_claims", Renewal, Renewed)
+"""Renews all claims of a consumer."""
+
+WATCH_QUEUE = ActivityType("watch_queue", QueueWatch, QueueNews)
+"""Waits until a worker queue may have something to claim. Appends nothing."""
+
+CHECK_CHILDREN = ActivityType("check_children", ChildrenToCheck, EndedChildren)
+"""Asks Temporal which of a consumer's children have closed."""
+
 ATTEMPT_FAILED = "AttemptFailed"
 """The error type of an attempt that ended without success; its one detail is an AttemptOutcome."""
 
@@ -62,3 +84,6 @@ WORKER_SHUTDOWN = "WorkerShutdown"
 
 AGENT_UNAVAILABLE = "AgentUnavailable"
 """The error type of a request to cancel a task that the agent could not take just now."""
+
+QUEUE_REFUSED = "QueueRefused"
+"""The error type of a worker queue whose name cannot be used."""

@@ -3,23 +3,37 @@ from __future__ import annotations
 from temporalio import workflow
 
 from harn_temporal.contracts import DispatchOutcome, DispatchRequest, DispatchState
+from harn_temporal.workflows.consumer_link import ConsumerLink
 from harn_temporal.workflows.dispatch_page import DispatchPage
 from harn_temporal.workflows.dispatch_steps import Dispatch
 
 
 @workflow.defn(name="DispatchWorkflow")
 class DispatchWorkflow:
-    """A dispatch with a history of its own: one event for one binding."""
+    """A dispatch with a history of its own: one event for one binding, or one job of a queue."""
 
     @workflow.init
     def __init__(self, request: DispatchRequest) -> None:
+        self._link = ConsumerLink.of(request)
         self._dispatch = Dispatch(
-            request, dispatch_id=workflow.info().workflow_id, page=DispatchPage(request)
+            request,
+            dispatch_id=workflow.info().workflow_id,
+            page=DispatchPage(request),
+            waits=self._link,
         )
 
     @workflow.run
     async def run(self, request: DispatchRequest) -> DispatchOutcome:  # noqa: ARG002 - taken by init
-        return await self._dispatch.run()
+        outcome = await self._dispatch.run()
+        if self._link is not None:
+            await self._link.ended(outcome)
+        return outcome
+
+    @workflow.signal
+    def report_by_signal(self) -> None:
+        """The consumer's run ends before this one: its next run cannot see how this one ends."""
+        if self._link is not None:
+            self._link.report_by_signal = True
 
     @workflow.query
     def state(self) -> DispatchState:

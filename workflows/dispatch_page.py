@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from temporalio import workflow
-from temporalio.common import SearchAttributeKey
+from temporalio.common import Priority as TemporalPriority
+from temporalio.common import SearchAttributeKey, SearchAttributePair
 
+from harn_temporal.bindings import Priority
 from harn_temporal.contracts import AttemptOutcome, DispatchRequest
 from harn_temporal.durations import format_duration
 
@@ -37,6 +40,28 @@ FOLLOWING = "following"
 
 _ERROR_LIMIT = 500
 _ID_LIMIT = 100
+
+
+PRIORITY_KEYS: dict[Priority, int] = {"high": 1, "normal": 3, "low": 5}
+"""Temporal's priority keys go from 1, the most urgent, to 5; 3 is what it takes without one."""
+
+
+def priority_key(priority: Priority, fairness_key: str | None = None) -> TemporalPriority:
+    return TemporalPriority(priority_key=PRIORITY_KEYS[priority], fairness_key=fairness_key)
+
+
+def search_attributes(request: DispatchRequest) -> list[SearchAttributePair[Any]]:
+    """What a dispatch can be searched by from its start."""
+    pairs: list[SearchAttributePair[Any]] = [
+        SearchAttributePair(HARN_TRIGGER, request.binding.trigger_id[:KEYWORD_LIMIT]),
+        SearchAttributePair(HARN_BINDING, request.binding.binding_key[:KEYWORD_LIMIT]),
+        SearchAttributePair(HARN_EVENT, request.event_id[:KEYWORD_LIMIT]),
+        SearchAttributePair(HARN_STATUS, RUNNING),
+        SearchAttributePair(HARN_ATTEMPT, 1),
+    ]
+    if request.tenant_id is not None:
+        pairs.append(SearchAttributePair(HARN_TENANT, request.tenant_id[:KEYWORD_LIMIT]))
+    return pairs
 
 
 def retry_summary(delay_ms: int, backoff: str) -> str:

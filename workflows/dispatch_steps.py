@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
@@ -74,6 +74,18 @@ ONCE = RetryPolicy(maximum_attempts=1)
 """For an attempt, whose failures are decided on here, in the open, and for a first try."""
 
 
+class Waits(Protocol):
+    """Who is told that a dispatch waits and needs no slot meanwhile."""
+
+    def begins(self, outcome: AttemptOutcome, delay: timedelta | None) -> None:
+        """After an attempt: for a retry in `delay`, or for a task whose end is not known (None).
+
+        May raise, to take the dispatch elsewhere; that leaves `run` as it is.
+        """
+
+    def ends(self) -> None: ...
+
+
 class Dispatch:
     """One event for one binding, from the predicate to its outcome.
 
@@ -83,14 +95,20 @@ class Dispatch:
     """
 
     def __init__(
-        self, request: DispatchRequest, *, dispatch_id: str, page: DispatchPage | None = None
+        self,
+        request: DispatchRequest,
+        *,
+        dispatch_id: str,
+        page: DispatchPage | None = None,
+        waits: Waits | None = None,
     ) -> None:
         self._request = request
         self._dispatch_id = dispatch_id
         self._page = page
+        self._waits = waits
         self._heartbeat_timeout = timedelta(milliseconds=request.heartbeat_timeout_ms)
         self._phase: DispatchPhase = "attempt" if request.binding.when is None else "predicate"
-        self._attempt = 0
+        self._attempt = 0 if request.resume is None else request.resume.attempt
         self._until: datetime | None = None
         self._last_error: str | None = None
         self._outcome: DispatchOutcome | None = None
@@ -109,14 +127,13 @@ class Dispatch:
     async def run(self) -> DispatchOutcome:
         ended = 0  # attempts whose outcome is written
         try:
-            if self._request.binding.when is not None:
-                verdict = await self._predicate()
-                if verdict.cancelled:
-                    return await self._cancel(ended)
-                if not verdict.passed:
-                    return self._end("skipped", attempts=0, error=verdict.error)
-            while not _cancel_requested():
-                outcome = await self._run_attempt(ended + 1)
+            outcome = self._request.resume
+            refused = await self._refusal()
+            if refused is not None:
+                return refused
+            while outcome is not None or not _cancel_requested():
+                if outcome is None:
+                    outcome = await self._run_attempt(ended + 1)
                 if outcome.pending:
                     outcome = await self._follow(outcome)
                 ended = outcome.attempt
@@ -131,10 +148,20 @@ class Dispatch:
                     )
                 if not _cancel_requested():
                     await self._retry_wait(outcome)
+                outcome = None
         except (asyncio.CancelledError, ActivityError) as error:
             if not is_cancelled_exception(error):
                 raise
         return await self._cancel(ended)
+
+    async def _refusal(self) -> DispatchOutcome | None:
+        """The end of a dispatch whose predicate says no, or that was cancelled before it."""
+        if self._request.resume is not None or self._request.binding.when is None:
+            return None
+        verdict = await self._predicate()
+        if verdict.cancelled:
+            return await self._cancel(0)
+        return None if verdict.passed else self._end("skipped", attempts=0, error=verdict.error)
 
     async def _predicate(self) -> PredicateVerdict:
         self._phase = "predicate"
@@ -193,6 +220,8 @@ class Dispatch:
         assert task is not None  # what is pending has one,
         assert follow is not None  # and only a binding that follows leaves it pending
         pace = FollowPace(follow, now=workflow.now())
+        if self._waits:
+            self._waits.begins(outcome, None)
         if self._page:
             self._page.follows()
         try:
@@ -212,6 +241,9 @@ class Dispatch:
         except (asyncio.CancelledError, ActivityError) as error:
             if not is_cancelled_exception(error):
                 raise
+        finally:
+            if self._waits:
+                self._waits.ends()
         if outcome.pending:
             return await self._give_up(attempt, task, "cancelled", "cancelled")
         return outcome
@@ -255,7 +287,7 @@ class Dispatch:
     def _followed(self, attempt: int, task: RemoteTask) -> FollowedTask:
         """Without the event: a history that follows a task for long would be full of copies."""
         return FollowedTask(
-            dispatch=self._request.model_copy(update={"event": None}),
+            dispatch=self._request.model_copy(update={"event": None, "resume": None}),
             dispatch_id=self._dispatch_id,
             attempt=attempt,
             task=task,
@@ -266,12 +298,18 @@ class Dispatch:
         if delay_ms == 0:
             return
         delay = timedelta(milliseconds=delay_ms)
+        if self._waits:
+            self._waits.begins(outcome, delay)
         self._phase, self._until = "retry_wait", after(delay)
         if self._page:
             self._page.retry_wait(outcome.attempt, delay_ms, self._until, outcome.error)
-        await workflow.sleep(
-            delay, summary=retry_summary(delay_ms, self._request.binding.retry.schedule.backoff)
-        )
+        try:
+            await workflow.sleep(
+                delay, summary=retry_summary(delay_ms, self._request.binding.retry.schedule.backoff)
+            )
+        finally:
+            if self._waits:
+                self._waits.ends()
 
     async def _store_wait(self, pause: timedelta) -> None:
         self._phase, self._until = "store_wait", after(pause)

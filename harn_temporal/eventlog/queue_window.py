@@ -162,14 +162,15 @@ class QueueWindow(ReadyJobs):
         """The job is not ready after all."""
         self._stale.setdefault(candidate.key, {})[candidate.lane, candidate.rank] = candidate
 
-    def defer(self) -> None:
-        """No key is eligible: where jobs are ready, count that their keys were deferred."""
-        self._statements.run(
+    def defer(self) -> list[str]:
+        """No key is eligible: count for those with ready jobs that they were deferred."""
+        rows = self._statements.rows(
             "queues.defer",
             **self._scope,
             queue_id=self._queue_id,
             but=json.dumps(sorted(self._excluded)),
         )
+        return [key for (key,) in rows]
 
     def save(self) -> None:
         if self._round_changed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 
 from harn_temporal.canonical import clean_text
 from harn_temporal.eventlog import topics
@@ -51,12 +52,13 @@ def _claim(tx: Transaction, order: ClaimOrder, policy: Policy, *, partly: bool) 
         return Claims(paused=True, now_ms=tx.now_ms)
     if opening.moved_by_time and not tx.queues.move_by_time(jobs) and not partly:
         return None
-    return _told(tx, jobs, _take(tx, jobs, order, policy, key))
+    claims, deferred = _take(tx, jobs, order, policy, key)
+    return _told(tx, jobs, claims, deferred)
 
 
 def _take(
     tx: Transaction, jobs: QueueJobs, order: ClaimOrder, policy: Policy, key: str | None
-) -> list[Claim]:
+) -> tuple[list[Claim], list[str]]:
     now_ms = tx.now_ms
     window = tx.queues.window(jobs, policy, order.excluded_keys, order.limit)
     claims: list[Claim] = []
@@ -72,15 +74,28 @@ def _take(
             _put_back(jobs, chosen.job_id, now_ms)
             window.pass_over(chosen)
             continue
+        if _was_ours(jobs, chosen, order):
+            window.pass_over(chosen)
+            continue
         window.take(selection)
         claims.append(_new_claim(order, chosen, receipt(selection, now_ms), now_ms))
     jobs.flush()
     topic = topics.claims_topic(order.queue)
     tx.append([_record(each, topic) for each in claims], key=key)
     window.save()
-    if deferred:
-        window.defer()
-    return claims
+    return claims, window.defer() if deferred else []
+
+
+def _was_ours(jobs: QueueJobs, chosen: ReadyJob, order: ClaimOrder) -> bool:
+    """Whether the consumer had the job before, since the time from which that counts."""
+    if order.not_again_since_ms is None or not chosen.claim_id:
+        return False
+    job = jobs.find(chosen.job_id)
+    return (
+        job is not None
+        and job.consumer_id == order.consumer_id
+        and job.claimed_at_ms >= order.not_again_since_ms
+    )
 
 
 def _put_back(jobs: QueueJobs, job_id: int, now_ms: int) -> None:
@@ -125,7 +140,9 @@ def _claim_of(record: Record, queue: str, jobs: QueueJobs) -> Claim:
     return Claim(**told, queue=queue, delivery=job.deliveries, event_id=job.event_id)
 
 
-def _told(tx: Transaction, jobs: QueueJobs, claims: list[Claim]) -> Claims:
+def _told(
+    tx: Transaction, jobs: QueueJobs, claims: list[Claim], deferred: Sequence[str] = ()
+) -> Claims:
     ahead = tx.queues.ahead(jobs)
     return Claims.model_construct(
         claims=tuple(claims),
@@ -133,4 +150,5 @@ def _told(tx: Transaction, jobs: QueueJobs, claims: list[Claim]) -> Claims:
         paused=False,
         next_at_ms=ahead.next_at_ms,
         now_ms=tx.now_ms,
+        deferred_keys=tuple(deferred),
     )

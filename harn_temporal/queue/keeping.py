@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from harn_temporal.contracts import JobClaim
 from harn_temporal.eventlog import topics
-from harn_temporal.eventlog.log import Transaction
+from harn_temporal.eventlog.log import Reader, Transaction
 from harn_temporal.eventlog.records import Append
 from harn_temporal.queue.models import ClaimRef, Kept
 from harn_temporal.queue.names import checked_queue
@@ -25,6 +26,13 @@ def renew(
     }
     _append(tx, queue, "claim_renewed", held, fields)
     return Kept(held=tuple(held), lost=tuple(lost), expires_at_ms=expires_at_ms)
+
+
+def holds(reader: Reader, claim: JobClaim) -> bool:
+    """Whether a claim is still its owner's, expired or not: nobody else has taken the job."""
+    jobs = reader.queues.jobs(topics.safe_topic(claim.queue))
+    job = None if jobs is None else jobs.find(claim.job_event_id)
+    return job is not None and job.claimed_by(claim.claim_id)
 
 
 def release(

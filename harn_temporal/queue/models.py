@@ -48,7 +48,9 @@ class ClaimRef(Message):
 class ClaimOrder(Message):
     """`excluded_keys` are fairness keys of which the consumer takes no more for the moment.
 
-    With a `request_id` that was used before, the claims made then are given again.
+    With a `request_id` that was used before, the claims made then are given again. Jobs that the
+    consumer itself claimed at `not_again_since_ms` or later, and that nobody else took or gave
+    back since, are passed over.
     """
 
     queue: str
@@ -57,6 +59,7 @@ class ClaimOrder(Message):
     ttl_ms: int = Field(default=DEFAULT_TTL_MS, gt=0)
     excluded_keys: tuple[str, ...] = ()
     request_id: str | None = None
+    not_again_since_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,8 @@ class Claim:
 class Claims(Message):
     """`ready` says that ready jobs are left, be it of keys that are not eligible.
 
-    `next_at_ms` is when time makes another job ready, as far as is known now.
+    `next_at_ms` is when time makes another job ready, as far as is known now. `deferred_keys` had
+    ready jobs, and were not eligible.
     """
 
     claims: tuple[Claim, ...] = ()
@@ -89,6 +93,7 @@ class Claims(Message):
     paused: bool = False
     next_at_ms: int | None = None
     now_ms: int = 0
+    deferred_keys: tuple[str, ...] = ()
 
 
 class Kept(Message):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from dataclasses import dataclass
-from typing import Any
 
 from temporalio.client import Client, WorkflowHandle
 from temporalio.common import (
-    SearchAttributePair,
+    Priority,
     TypedSearchAttributes,
     WorkflowIDConflictPolicy,
     WorkflowIDReusePolicy,
@@ -23,20 +23,14 @@ from harn_temporal.eventlog.inbox import StoredOutcome
 from harn_temporal.eventlog.log import EventLog
 from harn_temporal.naming import dispatch_workflow_id, shortened, task_queue
 from harn_temporal.workflows.dispatch import DispatchWorkflow
-from harn_temporal.workflows.dispatch_page import (
-    HARN_ATTEMPT,
-    HARN_BINDING,
-    HARN_EVENT,
-    HARN_STATUS,
-    HARN_TENANT,
-    HARN_TRIGGER,
-    KEYWORD_LIMIT,
-    RUNNING,
-)
+from harn_temporal.workflows.dispatch_page import priority_key, search_attributes
 
 logger = logging.getLogger("harn_temporal.temporal")
 
 DispatchHandle = WorkflowHandle[DispatchWorkflow, DispatchOutcome]
+
+FAIRNESS_KEY_LIMIT = 64
+"""Bytes; with a longer one Temporal refuses the start. A hash in hexadecimal has as many."""
 
 SUMMARY_LIMIT = 200
 """Characters; Temporal takes 400 bytes."""
@@ -118,6 +112,7 @@ async def _start(
             static_summary=_summary(request),
             static_details=_details(request),
             request_eager_start=eager,
+            priority=_priority(request),
         )
     except WorkflowAlreadyStartedError:
         return AlreadyStarted(client.get_workflow_handle_for(DispatchWorkflow.run, workflow_id))
@@ -133,19 +128,17 @@ async def _start(
     return Started(handle)
 
 
+def _priority(request: DispatchRequest) -> Priority:
+    tenant = request.tenant_id
+    if tenant is not None and len(tenant.encode()) > FAIRNESS_KEY_LIMIT:
+        tenant = hashlib.sha256(tenant.encode()).hexdigest()
+    return priority_key(request.binding.priority, tenant)
+
+
 def _search_attributes(request: DispatchRequest) -> TypedSearchAttributes:
     if not request.search_attributes:
         return TypedSearchAttributes.empty
-    pairs: list[SearchAttributePair[Any]] = [
-        SearchAttributePair(HARN_TRIGGER, request.binding.trigger_id[:KEYWORD_LIMIT]),
-        SearchAttributePair(HARN_BINDING, request.binding.binding_key[:KEYWORD_LIMIT]),
-        SearchAttributePair(HARN_EVENT, request.event_id[:KEYWORD_LIMIT]),
-        SearchAttributePair(HARN_STATUS, RUNNING),
-        SearchAttributePair(HARN_ATTEMPT, 1),
-    ]
-    if request.tenant_id is not None:
-        pairs.append(SearchAttributePair(HARN_TENANT, request.tenant_id[:KEYWORD_LIMIT]))
-    return TypedSearchAttributes(pairs)
+    return TypedSearchAttributes(search_attributes(request))
 
 
 def _summary(request: DispatchRequest) -> str:

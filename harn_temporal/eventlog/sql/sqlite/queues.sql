@@ -370,6 +370,7 @@ FROM @queue_lanes l JOIN @queue_group_keys k
 WHERE l.queue_id = :queue_id AND l.ready > 0
   AND k.key NOT IN (SELECT value FROM json_each(:but))
 ON CONFLICT (queue, dimension, key) DO UPDATE SET deferred_total = deferred_total + 1
+RETURNING key
 
 -- name: queues.ahead
 SELECT
