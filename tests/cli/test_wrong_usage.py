@@ -107,3 +107,9 @@ def test_an_event_with_missing_fields_names_them(program):
 
     for name in ("provider", "kind", "dedupe_key", "trace_id"):
         assert name in message
+
+
+def test_adopting_without_a_pump(program):
+    message = refused(program("worker", "--no-pump", "--adopt-foreign"))
+
+    assert "--adopt-foreign is about the pump, which --no-pump leaves out" in message

@@ -1,7 +1,8 @@
 """A worker in a process of its own whose pump stops for ever between admission and cursor.
 
-Arguments: address, manifest, SQLite file. Prints `admitted` when it has come to that point: its
-dispatches are started, and the transaction that moves the cursor has begun.
+Arguments: address, manifest, SQLite file, heartbeat timeout in seconds. Prints `admitted` when
+it has come to that point: its dispatches are started, and the transaction that moves the cursor
+has begun.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ def stop_for_ever(*_arguments: object) -> None:
     threading.Event().wait()
 
 
-async def main(address: str, manifest: str, store: str) -> None:
+async def main(address: str, manifest: str, store: str, heartbeat_s: str = "1") -> None:
     client = await Client.connect(address, data_converter=data_converter)
     log = await open_event_log(StoreSettings("sqlite", Path(store)))
-    options = WorkerOptions(heartbeat_timeout=timedelta(seconds=1))
+    options = WorkerOptions(heartbeat_timeout=timedelta(seconds=float(heartbeat_s)))
     async with running_worker(client, log, load_manifest(Path(manifest)), options):
         await asyncio.Event().wait()
 

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from harn_temporal.eventlog.records import Append
+from harn_temporal.worker import WorkerOptions, running_worker
 
 TOPIC = "trigger.inbox.envelopes"
 
@@ -126,6 +127,21 @@ async def test_an_expansion_beyond_all_room_is_taken_alone(three, harness):
             await three.end_attempt(request)
         await passed(three, 2)
         assert len(three.started) == 4
+
+
+async def test_a_worker_that_adopts(temporal_client, three, harness):
+    event = harness.event({"n": 1})
+    await three.log.append([harn_envelope(event)])
+    manifest = three.package.manifest
+    async with running_worker(
+        temporal_client, three.log, manifest, WorkerOptions(adopt_foreign=True)
+    ):
+        workflow_id = f"dispatch/demo/on-push/{event.id}"
+
+        async def ended():
+            return await three.log.query(lambda reader: reader.inbox.outcome(workflow_id))
+
+        assert (await three.harness.until(ended)).status == "succeeded"
 
 
 async def _full(lab):

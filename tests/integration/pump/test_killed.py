@@ -46,6 +46,7 @@ async def test_each_event_is_dispatched_once(
             temporal_client.service_client.config.target_host,
             str(package.manifest.path),
             str(tmp_path / "events.sqlite"),
+            "1" if count < 100 else "15",
             stdout=asyncio.subprocess.PIPE,
         )
         try:
