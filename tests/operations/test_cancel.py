@@ -10,8 +10,8 @@ from harn_temporal.headers import OUTCOME
 from harn_temporal.naming import cancel_consumer
 from harn_temporal.worker import running_worker
 
-BOUND_S = 5.0
-SVIX = 'retry = { backoff = "svix" }'
+BOUND_S = 25.0
+LONG = 'retry = { max = 3, backoff = "linear", delay_ms = 3600000 }'
 TOPIC = "trigger.cancel.requests"
 REQUESTED = "dispatch_cancel_requested"
 
@@ -93,7 +93,7 @@ async def test_in_an_attempt(temporal_client, make_package, triggers, handler):
 
 
 async def test_in_a_retry_wait(temporal_client, make_package, triggers):
-    package = make_package(triggers.one("fails", SVIX))
+    package = make_package(triggers.one("fails", LONG))
     event, _ = await package.ingest()
     async with running_worker(temporal_client, package.log, package.manifest):
         await package.waits_for_retry()
@@ -106,7 +106,7 @@ async def test_in_a_retry_wait(temporal_client, make_package, triggers):
 
 async def test_while_no_worker_was_there(temporal_client, make_package, triggers):
     """The request waits with its dispatch; the next worker acts on it."""
-    package = make_package(triggers.one("fails", SVIX))
+    package = make_package(triggers.one("fails", LONG))
     event, _ = await package.ingest()
     async with running_worker(temporal_client, package.log, package.manifest):
         await package.waits_for_retry()
@@ -130,7 +130,7 @@ async def test_after_its_end_nothing_happens(temporal_client, make_package, trig
 async def test_what_is_no_request_and_what_is_another_s_is_passed_over(
     temporal_client, make_package, triggers
 ):
-    package = make_package(triggers.one("fails", SVIX))
+    package = make_package(triggers.one("fails", LONG))
     event, _ = await package.ingest()
     async with running_worker(temporal_client, package.log, package.manifest):
         await package.waits_for_retry()
@@ -150,11 +150,11 @@ async def test_what_is_no_request_and_what_is_another_s_is_passed_over(
 
 
 async def test_another_version_is_not_meant(temporal_client, make_package, triggers):
-    package = make_package(triggers.one("fails", SVIX))
+    package = make_package(triggers.one("fails", LONG))
     event, taken = await package.ingest()
     async with running_worker(temporal_client, package.log, package.manifest):
         await package.waits_for_retry()
-    package.change(triggers.one("fails", SVIX, 'timeout = "1m"'))
+    package.change(triggers.one("fails", LONG, 'timeout = "1m"'))
     async with running_worker(temporal_client, package.log, package.manifest):
         await package.append_by_sql(TOPIC, REQUESTED, request(event, "on-push@v2"))
         await acted_on(package, 1)

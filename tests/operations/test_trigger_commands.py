@@ -10,7 +10,7 @@ import pytest
 from harn_temporal.headers import OUTCOME, REPLAY, REPLAY_OF
 from harn_temporal.worker import running_worker
 
-SVIX = 'retry = { backoff = "svix" }'
+LONG = 'retry = { max = 3, backoff = "linear", delay_ms = 3600000 }'
 
 
 async def audits(log):
@@ -19,7 +19,7 @@ async def audits(log):
 
 async def test_cancel_appends_a_request_and_an_audit_record(make_package, triggers, monkeypatch):
     monkeypatch.setenv("USER", "ada")
-    package = make_package(triggers.one("fails", SVIX))
+    package = make_package(triggers.one("fails", LONG))
     event, _ = await package.ingest()
     ran = await package.run("trigger", "cancel", event.id, "--json")
     report = ran.json
@@ -81,7 +81,7 @@ async def test_cancel_appends_a_request_and_an_audit_record(make_package, trigge
 async def test_cancel_by_the_command_reaches_a_running_dispatch(
     temporal_client, make_package, triggers
 ):
-    package = make_package(triggers.one("fails", SVIX))
+    package = make_package(triggers.one("fails", LONG))
     event, _ = await package.ingest()
     async with running_worker(temporal_client, package.log, package.manifest):
         await package.waits_for_retry()
@@ -96,7 +96,7 @@ async def test_cancel_by_the_command_reaches_a_running_dispatch(
 
 
 async def test_where_selects_by_event_and_progress(temporal_client, make_package, triggers):
-    package = make_package(triggers.one("fails", SVIX))
+    package = make_package(triggers.one("fails", LONG))
     async with running_worker(temporal_client, package.log, package.manifest):
         waiting, _ = await package.ingest({"n": 1})
         await package.waits_for_retry()
