@@ -100,7 +100,9 @@ class Sweep:
         swept = await self._log.transact(work)
         if swept:
             self._figures.swept += 1
-            logger.warning("dispatch_swept", extra={"workflow_id": dispatch.workflow_id})
+            logger.warning(
+                "dispatch_swept", extra={"workflow_id": dispatch.workflow_id, "life": life}
+            )
         return swept
 
     def _end(self, tx: Transaction, workflow_id: str, request: DispatchRequest, life: Life) -> bool:
