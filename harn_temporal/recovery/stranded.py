@@ -95,20 +95,28 @@ async def note_stranded(
 ) -> StrandedCount:
     """Count what is stranded when a worker starts, and say so in the log where there is any."""
 
-    def work(tx: Transaction) -> StrandedCount:
-        found = stranded_envelopes(tx, package, older_than_ms=older_than_ms)
-        passed = sum(envelope.passed for envelope in found)
-        if found:
+    found = await log.query(lambda reader: _count(reader, package, older_than_ms))
+    if found.total:
+
+        def work(tx: Transaction) -> None:
             records = PumpRecords(package, max_outstanding=max_outstanding, now_ms=tx.now_ms)
-            tx.append([records.stranded(len(found))])
-        return StrandedCount(passed, len(found) - passed)
+            tx.append([records.stranded(found.total)])
 
-    def any_waiting(reader: Reader) -> bool:
-        until_ms = reader.now_ms - older_than_ms
-        return bool(reader.dispatches.waiting(package, until_ms=until_ms, limit=1))
+        await log.transact(work)
+    return found
 
-    # Hardly ever is there anything, and then nobody is to wait for a write.
-    return await log.transact(work) if await log.query(any_waiting) else StrandedCount()
+
+def _count(reader: Reader, package: str, older_than_ms: int) -> StrandedCount:
+    """Without a look at the envelopes, which may be many and large."""
+    until_ms = reader.now_ms - older_than_ms
+    dispatches = reader.dispatches.waiting(package, until_ms=until_ms, limit=MOST)
+    consumer_id = pump_consumer(package)
+    cursors = {
+        topic: reader.cursor(topic, consumer_id)
+        for topic in {dispatch.envelope_topic for dispatch in dispatches}
+    }
+    passed = sum(each.envelope_id <= cursors[each.envelope_topic] for each in dispatches)
+    return StrandedCount(passed, len(dispatches) - passed)
 
 
 def _described(record: Record, dispatch: StoredDispatch, *, passed: bool) -> StrandedEnvelope:
