@@ -44,10 +44,6 @@ class Job:
         """Whether this is the active claim, expired or not: nobody else took the job since."""
         return claim_id != "" and claim_id == self.claim_id and not self.ended
 
-    def claimed_at(self, now_ms: int) -> bool:
-        """Whether a claim holds the job: one that expires now holds it no more."""
-        return not self.ended and self.claim_id != "" and self.expires_at_ms > now_ms
-
     def delayed_at(self, now_ms: int) -> bool:
         """A job without a delay is ready even where its producer's clock is ahead of ours."""
         return self.due_at_ms > max(now_ms, self.enqueued_at_ms)

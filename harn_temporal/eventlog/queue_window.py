@@ -129,15 +129,10 @@ class QueueWindow(ReadyJobs):
         )
         self._statements.run_many(
             "queues.reweigh",
-            [
-                {**params, "key": key, "credit": policy.grant(key)}
-                for key in policy.weights
-                if key not in known
-            ],
+            [{**params, "key": key, "credit": policy.grant(key)} for key in policy.weights],
         )
         for key in known:
-            self._advance_lanes(key)
-            if allowed(key) and self._heads_of(key):
+            if allowed(key) and self.heads(key):
                 self._set_balance(key, policy.grant(key))
         self._forget_credited()
 
@@ -274,8 +269,7 @@ class QueueWindow(ReadyJobs):
                 balance = self._balances.setdefault(key, min(credit, self._policy.grant(key)))
                 if balance <= 0:
                     continue
-                self._advance_lanes(key)
-                if self._heads_of(key):
+                if self.heads(key):
                     yield key
                 else:
                     self._idle.add(key)

@@ -378,6 +378,38 @@ async def test_a_batch_is_what_single_claims_are(bench, log, new_job):
     assert order == "a b a a b a a a b a a a b a a a"
 
 
+def keys_of(claims):
+    return [claim.scheduling.fairness_key for claim in claims.claims]
+
+
+async def test_a_key_that_comes_back_finds_its_balance(log, new_job):
+    """It was passed over while it had nothing ready, in a scan that found its balance."""
+    policy = Policy(strategy="drr", starvation_age_ms=0, weights={"a": 3, "b": 3})
+    queue = WorkerQueue(log, "triage", policy)
+    await enqueue_many(log, [new_job(1, "a"), *(new_job(n, "b") for n in range(2, 9))])
+    assert keys_of(await queue.claim("c", 3)) == ["a", "b", "b"]
+    await enqueue_many(log, [new_job(9, "a"), new_job(10, "a")])
+    assert keys_of(await queue.claim("c", 3)) == ["a", "b", "a"]
+
+
+async def test_age_and_credit_in_one_batch(log, new_job, clock):
+    """What age took is not offered again to the key's own turn, and the other way round."""
+    policy = Policy(strategy="drr", starvation_age_ms=1000)
+    queue = WorkerQueue(log, "triage", policy)
+    await enqueue_many(log, [new_job(1, "a"), new_job(2, "b")])
+    clock.now_ms += 500
+    await enqueue_many(log, [new_job(3, "a"), new_job(4, "a"), new_job(5, "b")])
+    clock.now_ms += 500
+    claims = await queue.claim("c", 9)
+    assert [(c.job_event_id, c.scheduling.decision) for c in claims.claims] == [
+        (1, "starvation-deadline"),
+        (2, "starvation-deadline"),
+        (3, "fair-share"),
+        (5, "fair-share"),
+        (4, "fair-share"),
+    ]
+
+
 async def test_deferrals_are_counted(log, new_job):
     policy = Policy(strategy="drr", max_concurrent_per_key=1)
     queue = WorkerQueue(log, "triage", policy)
