@@ -94,7 +94,6 @@ async def note_stranded(
     log: EventLog, package: str, *, max_outstanding: int, older_than_ms: int = STARTUP_AGE_MS
 ) -> StrandedCount:
     """Count what is stranded when a worker starts, and say so in the log where there is any."""
-
     found = await log.query(lambda reader: _count(reader, package, older_than_ms))
     if found.total:
 
