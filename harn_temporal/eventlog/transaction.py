@@ -115,8 +115,13 @@ class StoreTransaction(StoreReader):
             for place, item in enumerate(records)
         ]
         self._session.insert(sealed)
-        for topic in {record.topic for record in sealed}:
-            self._session.run("heads.raise", topic=topic, last_id=self.tails[topic][0])
+        self._session.run_many(
+            "heads.raise",
+            [
+                {"topic": topic, "last_id": self.tails[topic][0]}
+                for topic in sorted({record.topic for record in sealed})
+            ],
+        )
         if key is not None:
             self._session.run_many("keys.insert", [_key_row(record) for record in sealed])
         fold_all(self._session, sealed)

@@ -20,29 +20,18 @@ MODELS = (
 )
 """Modules of models and plain functions: shared by all runs, since they keep no state."""
 
-STEPS = (
-    "harn_temporal.workflows.activity_types",
-    "harn_temporal.workflows.attempt_fate",
-    "harn_temporal.workflows.consume_jobs",
-    "harn_temporal.workflows.consume_steps",
-    "harn_temporal.workflows.consumer_link",
-    "harn_temporal.workflows.dispatch_page",
-    "harn_temporal.workflows.dispatch_steps",
-    "harn_temporal.workflows.follow_pace",
-    "harn_temporal.workflows.job_dispatch",
-)
-"""What workflows are made of, beside the modules that define them. It keeps no state either."""
+EVERYTHING = ("harn_temporal",)
 
 
 def workflow_runner(*, strict: bool = False) -> SandboxedWorkflowRunner:
     """The runner for workers; `strict` is for replays.
 
-    A module that is not shared is imported anew for each run, which for all of them together costs
-    several times what the rest of a dispatch does. So a worker imports the module that defines the
-    workflow only, and that the steps call nothing that differs from run to run is held where
-    histories are replayed: there they are imported into the sandbox, which refuses such calls.
+    A module that is not shared is imported anew for each run, which costs several times what the
+    rest of a dispatch does. Workflows of a worker are this package's own, so it shares all of it.
+    That they call nothing that differs from run to run is held where histories are replayed: there
+    their modules are imported into the sandbox, which refuses such calls.
     """
-    shared = MODELS if strict else (*MODELS, *STEPS)
+    shared = MODELS if strict else EVERYTHING
     return SandboxedWorkflowRunner(
         restrictions=SandboxRestrictions.default.with_passthrough_modules(*shared)
     )
