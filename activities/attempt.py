@@ -22,6 +22,7 @@ from harn_temporal.contracts import (
     AttemptOutcome,
     AttemptRequest,
     CancelledDispatch,
+    CancelledEnd,
     DispatchRequest,
     LostAttempt,
 )
@@ -87,10 +88,11 @@ class AttemptActivities:
             return await records.end_lost(outcome)
 
     @activity.defn(name=RECORD_CANCELLED.name)
-    async def record_cancelled(self, message: CancelledDispatch) -> None:
+    async def record_cancelled(self, message: CancelledDispatch) -> CancelledEnd:
         with store_failures_told():
             request = await with_event(self._log, message.dispatch)
-            await self._records(request, message.dispatch_id, message.attempts + 1).cancel()
+            records = self._records(request, message.dispatch_id, message.attempts + 1)
+            return await records.cancel_dispatch()
 
     def _records(self, request: DispatchRequest, dispatch_id: str, attempt: int) -> AttemptLog:
         run_id = activity.info().workflow_run_id or ""

@@ -11,6 +11,7 @@ from harn_temporal.canonical import encode
 from harn_temporal.contracts import (
     INLINE_RESULT_LIMIT,
     AttemptOutcome,
+    CancelledEnd,
     DispatchRequest,
     EventAddress,
     RemoteTask,
@@ -55,6 +56,7 @@ class AttemptLog:
         self._log = log
         self._request = request
         self._dispatch_id = dispatch_id
+        self._run_id = run_id
         self._attempt = attempt
         self._start_key = start_key(dispatch_id, run_id, attempt)
         self._pending_key = pending_key(dispatch_id, run_id, attempt)
@@ -151,6 +153,35 @@ class AttemptLog:
         """Append the end of a dispatch that was cancelled before this attempt began."""
         return await self._log.transact(self._append_cancelled)
 
+    async def cancel_dispatch(self) -> CancelledEnd:
+        """Append the end of a cancelled dispatch, at the first attempt that has no outcome.
+
+        Where the dispatch had ended by then, that end holds: a cancellation may arrive together
+        with the outcome of an attempt, of which the workflow then does not know.
+        """
+        return await self._log.transact(self.cancelled_in)
+
+    def cancelled_in(self, tx: Transaction) -> CancelledEnd:
+        written = tx.written(self._end_key)
+        if written:
+            outcome = _adopted(written)
+            return self._following().cancelled_in(tx) if outcome.final is None else _end_of(outcome)
+        end = tx.inbox.outcome(self._dispatch_id)
+        if end is None:
+            return _end_of(self._append_cancelled(tx))
+        # Its predicate said no.
+        found = {"status": end.status, "attempts": self._attempt - 1}
+        return CancelledEnd.model_validate(found)
+
+    def _following(self) -> AttemptLog:
+        return AttemptLog(
+            self._log,
+            self._request,
+            dispatch_id=self._dispatch_id,
+            run_id=self._run_id,
+            attempt=self._attempt + 1,
+        )
+
     def _append_cancelled(self, tx: Transaction, error: str = CANCELLED) -> AttemptOutcome:
         batch = cancelled(
             self._request,
@@ -205,6 +236,18 @@ def cancel_requested(reader: Reader, request: DispatchRequest) -> bool:
     """Whether a durable request cancels this dispatch. A replay is a dispatch of its own."""
     return request.replay_of_event_id is None and reader.cancel_requests.requested(
         request.binding.binding_key, request.event_id
+    )
+
+
+def _end_of(outcome: AttemptOutcome) -> CancelledEnd:
+    return CancelledEnd.model_validate(
+        {
+            "status": outcome.final,
+            "attempts": outcome.attempt,
+            "result": outcome.result,
+            "result_address": outcome.result_address,
+            "error": outcome.error,
+        }
     )
 
 

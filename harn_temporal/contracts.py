@@ -177,7 +177,20 @@ class CancelledDispatch(Message):
     dispatch: DispatchRequest
     dispatch_id: str
     attempts: int
-    """How many attempts had ended by then."""
+    """How many attempts had ended by then, as far as the workflow knows."""
+
+
+class CancelledEnd(Message):
+    """How a dispatch has ended that was to be cancelled: the end that it had come to, if any.
+
+    A cancellation that arrives with the last outcome is too late to change it.
+    """
+
+    status: DispatchStatus
+    attempts: int
+    result: JsonValue = None
+    result_address: EventAddress | None = None
+    error: str | None = None
 
 
 class DispatchOutcome(Message):

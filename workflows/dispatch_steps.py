@@ -339,8 +339,14 @@ class Dispatch:
         message = CancelledDispatch(
             dispatch=self._request, dispatch_id=self._dispatch_id, attempts=attempts
         )
-        await self._record(RECORD_CANCELLED, message, "record the cancellation")
-        return self._end("cancelled", attempts=attempts, error="cancelled")
+        end = await self._record(RECORD_CANCELLED, message, "record the cancellation")
+        return self._end(
+            end.status,
+            attempts=end.attempts,
+            result=end.result,
+            result_address=end.result_address,
+            error=end.error,
+        )
 
     async def _record(
         self, activity: ActivityType[InputT, OutputT], message: InputT, summary: str
