@@ -392,6 +392,19 @@ async def test_a_key_that_comes_back_finds_its_balance(log, new_job):
     assert keys_of(await queue.claim("c", 3)) == ["a", "b", "a"]
 
 
+async def test_a_key_at_its_cap_gets_no_credits(log, new_job):
+    policy = Policy(strategy="drr", starvation_age_ms=0, max_concurrent_per_key=1, default_weight=2)
+    queue = WorkerQueue(log, "triage", policy)
+    await enqueue_many(log, [new_job(1, "a")])
+    assert keys_of(await queue.claim("c")) == ["a"]
+    await enqueue_many(log, [new_job(2, "b"), new_job(3, "a")])
+    assert keys_of(await queue.claim("c", 9)) == ["b"]
+    credits_of = await log.query(
+        lambda r: {k.key: k.credit for k in r.queues.keys("triage", "tenant")}
+    )
+    assert credits_of == {"a": 1, "b": 1}
+
+
 async def test_age_and_credit_in_one_batch(log, new_job, clock):
     """What age took is not offered again to the key's own turn, and the other way round."""
     policy = Policy(strategy="drr", starvation_age_ms=1000)
