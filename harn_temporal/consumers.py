@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from temporalio.worker import Worker
 
 from harn_temporal.activities.queue_jobs import QueueActivities
 from harn_temporal.bindings import Binding
-from harn_temporal.clock import Clock, system_clock
 from harn_temporal.consume_contracts import (
     ConsumeMode,
     ConsumeRequest,
@@ -68,12 +66,6 @@ class ConsumerOptions:
     max_deliveries: int = 0
     history_limit: int | None = None
     """Events after which the workflow continues as new; None for what is usual."""
-
-
-def default_consumer_id(clock: Clock = system_clock) -> str:
-    """As Harn makes it: the host, the process, and the time."""
-    host = os.environ.get("HOSTNAME", "").strip() or socket.gethostname() or "local"
-    return f"{host}-pid{os.getpid()}-{clock()}"
 
 
 def selection_worker(

@@ -133,9 +133,10 @@ def verify_topics(
 
     Example: harn-temporal log verify trigger.outbox
     """
-    from harn_temporal.cli.output import print_json
+    from harn_temporal.cli.output import print_json, warn
     from harn_temporal.cli.reading import reading
     from harn_temporal.errors import NotFoundError
+    from harn_temporal.eventlog.topics import is_topic
     from harn_temporal.inspection.chain import verify
 
     async def check(log: EventLog) -> list[ChainReport]:
@@ -143,7 +144,10 @@ def verify_topics(
         unknown = [topic for topic in topics or () if topic not in known]
         if unknown:
             raise NotFoundError(f"no topic {unknown[0]!r}. `harn-temporal log topics` lists them")
-        return [await verify(log, topic) for topic in topics or known]
+        for topic in known:
+            if not topics and not is_topic(topic):
+                warn(f"left out {topic!r}, which another program wrote: it is no topic")
+        return [await verify(log, topic) for topic in topics or filter(is_topic, known)]
 
     reports = reading(common_options(ctx), check)
     intact = all(report.intact for report in reports)

@@ -114,6 +114,13 @@ AdoptForeignOption = Annotated[
     ),
 ]
 
+ConsumeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--consume", metavar="QUEUE", help="Also handle the jobs of this queue; may be repeated"
+    ),
+]
+
 TEMPORAL_PANEL = "Temporal service"
 
 AddressOption = Annotated[

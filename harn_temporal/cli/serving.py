@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,17 @@ from harn_temporal.cli.output import line, warn
 from harn_temporal.cli.stop_signals import StopSignals
 from harn_temporal.cli.stores import event_log, read_manifest
 from harn_temporal.cli.tables import Column, print_table
+from harn_temporal.consumers import ConsumerOptions
+from harn_temporal.errors import UsageError
+from harn_temporal.queue.consumer_ids import default_consumer_id
+from harn_temporal.queue.name_rules import name_problem
 from harn_temporal.temporal.connect import Connection, TemporalOptions, connect
-from harn_temporal.worker import RunningWorker, WorkerOptions, running_worker
+from harn_temporal.worker import (
+    DEFAULT_MAX_CONCURRENT,
+    RunningWorker,
+    WorkerOptions,
+    running_worker,
+)
 
 if TYPE_CHECKING:
     from harn_temporal.bindings import Binding
@@ -30,6 +40,21 @@ def serve(options: CommonOptions, temporal: TemporalOptions, worker: WorkerOptio
     if manifest.tick_warning is not None:
         warn(manifest.tick_warning)
     asyncio.run(_serve(options, temporal, worker, manifest))
+
+
+def consumers(
+    queues: Sequence[str], max_concurrent: int = DEFAULT_MAX_CONCURRENT
+) -> tuple[ConsumerOptions, ...]:
+    """A consumer of this process for each queue. Raises UsageError for a name none can have."""
+    for queue in queues:
+        problem = name_problem(queue)
+        if problem is not None:
+            raise UsageError(problem)
+    consumer_id = default_consumer_id()
+    return tuple(
+        ConsumerOptions(queue, consumer_id, "serve", max_concurrent)
+        for queue in dict.fromkeys(queues)
+    )
 
 
 async def _serve(
@@ -53,6 +78,9 @@ async def _serve(
                 return
             raise
         _announce(options, connection, manifest, worker)
+        for consumer in worker_options.consume:
+            line(f"Consuming {consumer.queue} as {consumer.consumer_id}")
+        line("Ready. Ctrl-C stops.")
         await worker.until(signals.told)
 
 
@@ -98,7 +126,6 @@ def _announce(
         ],
     )
     _announce_stranded(worker.stranded)
-    line("Ready. Ctrl-C stops.")
 
 
 def _announce_stranded(found: StrandedCount) -> None:

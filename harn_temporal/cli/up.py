@@ -7,6 +7,7 @@ import typer
 from harn_temporal.cli.options import (
     AddressOption,
     AdoptForeignOption,
+    ConsumeOption,
     ProfileOption,
     common_options,
 )
@@ -15,6 +16,7 @@ from harn_temporal.cli.options import (
 def up(
     ctx: typer.Context,
     *,
+    consume: ConsumeOption = None,
     adopt_foreign: AdoptForeignOption = False,
     address: AddressOption = None,
     profile: ProfileOption = None,
@@ -26,12 +28,12 @@ def up(
 
     Example: harn-temporal up --config harn.toml
     """
-    from harn_temporal.cli.serving import serve
+    from harn_temporal.cli.serving import consumers, serve
     from harn_temporal.temporal.connect import TemporalOptions
     from harn_temporal.worker import WorkerOptions
 
     serve(
         common_options(ctx),
         TemporalOptions(address, profile),
-        WorkerOptions(adopt_foreign=adopt_foreign),
+        WorkerOptions(consume=consumers(consume or ()), adopt_foreign=adopt_foreign),
     )

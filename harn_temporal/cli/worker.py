@@ -9,6 +9,7 @@ import typer
 from harn_temporal.cli.options import (
     AddressOption,
     AdoptForeignOption,
+    ConsumeOption,
     ProfileOption,
     common_options,
 )
@@ -34,6 +35,7 @@ def worker(
         bool,
         typer.Option("--no-pump", help="Only run dispatches; leave starting them to other workers"),
     ] = False,
+    consume: ConsumeOption = None,
     adopt_foreign: AdoptForeignOption = False,
     address: AddressOption = None,
     profile: ProfileOption = None,
@@ -45,7 +47,7 @@ def worker(
 
     Example: harn-temporal worker --address temporal.example:7233 --max-concurrent 8
     """
-    from harn_temporal.cli.serving import serve
+    from harn_temporal.cli.serving import consumers, serve
     from harn_temporal.temporal.connect import TemporalOptions
     from harn_temporal.worker import WorkerOptions
 
@@ -54,5 +56,10 @@ def worker(
     serve(
         common_options(ctx),
         TemporalOptions(address, profile),
-        WorkerOptions(max_concurrent=max_concurrent, pump=not no_pump, adopt_foreign=adopt_foreign),
+        WorkerOptions(
+            max_concurrent=max_concurrent,
+            pump=not no_pump,
+            consume=consumers(consume or (), max_concurrent),
+            adopt_foreign=adopt_foreign,
+        ),
     )

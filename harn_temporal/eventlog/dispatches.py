@@ -130,6 +130,10 @@ class DispatchTables:
             limit=limit,
         )
 
+    def all_under_way(self, *, limit: int) -> list[StoredDispatch]:
+        """As `under_way`, of all packages, and with the jobs of queues."""
+        return self._rows("dispatches.under_way", after="", before="\U0010ffff", limit=limit)
+
     def unreported(self, package: str, limit: int) -> list[StoredDispatch]:
         """What the pump admitted, and has ended without the pump having said so."""
         return self._rows("dispatches.unreported", package=clean_text(package), limit=limit)

@@ -21,6 +21,14 @@ class StoredOutcome:
     event_id: int
 
 
+@dataclass(frozen=True, slots=True)
+class InboxFigures:
+    """Dedupe claims that hold, and claims whose time is over."""
+
+    active: int
+    expired: int
+
+
 class InboxTables:
     """The inbox as it stands in a transaction; `now_ms` decides which claims are alive."""
 
@@ -43,6 +51,10 @@ class InboxTables:
             dedupe_key=clean_text(dedupe_key),
         )
         return rows[0][0] if rows and rows[0][0] > self._now_ms else None
+
+    def figures(self) -> InboxFigures:
+        """Of all packages; as much work as there are claims."""
+        return InboxFigures(*self._statements.rows("inbox.figures", now_ms=self._now_ms)[0])
 
     def outcome(self, workflow_id: str) -> StoredOutcome | None:
         """How the dispatch of a workflow ended, however long ago; None while it has not."""

@@ -27,6 +27,10 @@ SELECT expires_at_ms FROM @inbox_claims
 WHERE package = :package AND tenant_id = :tenant_id
   AND binding_id = :binding_id AND dedupe_key = :dedupe_key
 
+-- name: inbox.figures
+SELECT coalesce(sum(expires_at_ms > :now_ms), 0), coalesce(sum(expires_at_ms <= :now_ms), 0)
+FROM @inbox_claims
+
 -- name: inbox.end
 INSERT INTO @inbox_outcomes (workflow_id, status, topic, event_id)
 VALUES (:workflow_id, :status, :topic, :event_id)
