@@ -267,6 +267,8 @@ def _admission(record: Record, job: _Job) -> Admission:
     known = written.isascii() and written.isdecimal()
     return Admission(
         trigger_id=job.request.binding.trigger_id,
+        binding_key=job.request.binding.binding_key,
+        provider=record.headers.get("provider", job.request.binding.provider),
         tenant_id=job.request.tenant_id,
         workflow_id=job.workflow_id,
         accepted_at_ms=int(written) if known else record.occurred_at_ms,

@@ -11,6 +11,9 @@ class Admission:
     """A dispatch that the pump has just admitted. Times are milliseconds since the epoch."""
 
     trigger_id: str
+    binding_key: str
+    provider: str
+    """Of the event."""
     tenant_id: str | None
     workflow_id: str
     accepted_at_ms: int

@@ -220,6 +220,11 @@ async def test_an_admission_tells_how_long_it_took(lab):
 
         await lab.harness.until(told)
     [found] = seen
-    assert (found.trigger_id, found.tenant_id) == ("on-push", "acme")
+    assert (found.trigger_id, found.binding_key, found.provider, found.tenant_id) == (
+        "on-push",
+        "on-push@v1",
+        "github",
+        "acme",
+    )
     assert found.accepted_at_ms <= found.appended_at_ms <= found.admitted_at_ms
     assert found.admitted_at_ms <= found.started_at_ms
