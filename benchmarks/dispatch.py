@@ -1,6 +1,6 @@
 """Dispatches of a handler that does nothing, against workflows with one activity, on one server.
 
-    python benchmarks/dispatch.py [--quick] [--profile] [--rounds N] [--size N]
+    python benchmarks/dispatch.py [--quick] [--profile] [--rounds N] [--size N] [--waiting N]
 
 Prints JSON. The server is the embedded one, started for this and ended. Both kinds run in turn, in
 rounds on the same worker process, so that what else the machine does falls on both; figures are
@@ -397,9 +397,15 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true", help="sample the worker process too")
     parser.add_argument("--rounds", type=int, help="rounds of each kind")
     parser.add_argument("--size", type=int, help="runs of a kind in a round")
+    parser.add_argument("--waiting", type=int, help="dispatches that wait in a retry")
     given = parser.parse_args()
     size = QUICK if given.quick else FULL
-    size = Size(given.size or size.runs, given.rounds or size.rounds, size.events, size.waiting)
+    size = Size(
+        runs=given.size or size.runs,
+        rounds=given.rounds or size.rounds,
+        events=size.events,
+        waiting=given.waiting or size.waiting,
+    )
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), size, profile=given.profile)
         figures = asyncio.run(bench.run())
