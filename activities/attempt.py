@@ -16,6 +16,7 @@ from harn_temporal.activities.heartbeats import beating
 from harn_temporal.activities.interruption import interruption
 from harn_temporal.activities.queue_route import enqueued
 from harn_temporal.activities.store_access import store_failures_told, until_written
+from harn_temporal.attempt_figures import AttemptFigures, StartedAttempt
 from harn_temporal.clock import Clock, system_clock
 from harn_temporal.context import HandlerContext
 from harn_temporal.contracts import (
@@ -50,20 +51,28 @@ class AttemptActivities:
         executor: Executor,
         hop: AgentHop,
         clock: Clock = system_clock,
+        *,
+        figures: AttemptFigures | None = None,
     ) -> None:
         self._log = log
         self._load_handler = load_handler
         self._hop = hop
         self._executor = executor
         self._clock = clock
+        self._figures = figures or AttemptFigures()
 
     @activity.defn(name=RUN_ATTEMPT.name)
     async def run_attempt(self, message: AttemptRequest) -> AttemptOutcome:
+        with self._figures.running_one(message.dispatch.binding.trigger_id):
+            return await self._run_attempt(message)
+
+    async def _run_attempt(self, message: AttemptRequest) -> AttemptOutcome:
         async with beating():
             with store_failures_told():
                 request = await with_event(self._log, message.dispatch)
                 records = self._records(request, message.dispatch_id, message.attempt)
                 outcome = await records.start()
+                self._tell_start(request, message.attempt, records.started_at_ms)
             if outcome is None and request.binding.handler.kind == "worker":
                 outcome = await until_written(
                     lambda: records.act(lambda tx: enqueued(tx, request, message.attempt))
@@ -98,6 +107,23 @@ class AttemptActivities:
         run_id = activity.info().workflow_run_id or ""
         return AttemptLog(
             self._log, request, dispatch_id=dispatch_id, run_id=run_id, attempt=attempt
+        )
+
+    def _tell_start(
+        self, request: DispatchRequest, attempt: int, started_at_ms: int | None
+    ) -> None:
+        first = attempt == 1 and request.replay_of_event_id is None
+        tell, event, binding = self._figures.on_start, request.event, request.binding
+        if tell is None or started_at_ms is None or event is None or not first:
+            return
+        tell(
+            StartedAttempt(
+                trigger_id=binding.trigger_id,
+                binding_key=binding.binding_key,
+                provider=binding.provider,
+                received_at=event.received_at,
+                started_at_ms=started_at_ms,
+            )
         )
 
     async def _handle(self, request: DispatchRequest, attempt: int) -> HandlerEnd:

@@ -64,6 +64,11 @@ class AttemptLog:
         self._started_at_ms: int | None = None
         """Of the start that was appended here; None where the log has to be asked."""
 
+    @property
+    def started_at_ms(self) -> int | None:
+        """When the attempt began, where `start` appended that; None where it had begun before."""
+        return self._started_at_ms
+
     async def start(self) -> AttemptOutcome | None:
         """Append the start, unless the attempt has ended already: then give its outcome.
 

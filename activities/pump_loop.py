@@ -50,6 +50,17 @@ class Pump:
         loop = asyncio.get_running_loop()
         end = loop.time() + lifetime_s
         before = self.figures.started, self.figures.malformed
+        self.figures.running = True
+        try:
+            await self._pump_until(stop, end)
+        finally:
+            self.figures.running = False
+        return PumpReport(
+            started=self.figures.started - before[0], malformed=self.figures.malformed - before[1]
+        )
+
+    async def _pump_until(self, stop: asyncio.Event, end: float) -> None:
+        loop = asyncio.get_running_loop()
         mark, pause_s, confirmed = 0, FIRST_PAUSE_S, 0.0
         while not stop.is_set() and (rest := end - loop.time()) > 0:
             try:
@@ -64,9 +75,6 @@ class Pump:
                 logger.warning("pump_waits", extra={"error": str(error), "pause_s": pause_s})
                 await _until(stop, pause_s)
                 pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
-        return PumpReport(
-            started=self.figures.started - before[0], malformed=self.figures.malformed - before[1]
-        )
 
     async def _round(self, stop: asyncio.Event) -> bool:
         """Admit what there is room for. False where there is nothing, or no room."""

@@ -18,6 +18,7 @@ from harn_temporal import headers
 from harn_temporal.bindings import Binding
 from harn_temporal.canonical import clean, clean_text, encode
 from harn_temporal.contracts import EventAddress
+from harn_temporal.dedupe_figures import count_dropped
 from harn_temporal.envelope_records import event_records
 from harn_temporal.errors import EventError, ExpressionError, NotFoundError
 from harn_temporal.event_address import address_of
@@ -107,6 +108,8 @@ async def _ingest_for(log: EventLog, delivery: _Delivery, candidate: _Candidate)
     if not candidate.filtered:
         address = await _claim_and_append(log, delivery, candidate)
         status = "duplicate" if address is None else "accepted"
+        if address is None:
+            count_dropped(binding.trigger_id, "inbox_duplicate")
     return Ingested(
         trigger_id=binding.trigger_id,
         binding_key=binding.binding_key,

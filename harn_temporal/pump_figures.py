@@ -48,6 +48,8 @@ class PumpFigures:
     """Records of the inbox that are not this package's."""
     swept: int = 0
     """Dispatches that were given their end because their workflow was gone."""
+    running: bool = False
+    """Whether the pump of the package runs here."""
     outstanding: int = 0
     backlog: int = 0
     """Envelopes of this package that no dispatch was started for."""

@@ -16,12 +16,13 @@ from harn_temporal.activities.pump import PumpActivities
 from harn_temporal.activities.pump_loop import Pump
 from harn_temporal.activities.sweep import Life, Release, Sweep
 from harn_temporal.contracts import DispatchRequest, PumpRequest
+from harn_temporal.dedupe_figures import count_dropped
 from harn_temporal.errors import TemporalUnavailableError
 from harn_temporal.eventlog.log import EventLog
 from harn_temporal.naming import control_queue, pump_workflow_id, task_queue
 from harn_temporal.pump_figures import PumpFigures
 from harn_temporal.temporal.describing import describe_life
-from harn_temporal.temporal.starter import start_dispatch
+from harn_temporal.temporal.starter import Started, start_dispatch
 from harn_temporal.workflows.pump import PumpWorkflow
 
 SIDE_BY_SIDE = 2
@@ -48,7 +49,8 @@ def pump_worker(
     """A worker of the package's control queue, for the pump only."""
 
     async def start(request: DispatchRequest) -> None:
-        await start_dispatch(client, log, request, eager=True)
+        if not isinstance(await start_dispatch(client, log, request, eager=True), Started):
+            count_dropped(request.binding.trigger_id, "dispatch_exists")
 
     async def describe(workflow_id: str) -> Life:
         return await describe_life(client, workflow_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -24,6 +24,7 @@ from harn_temporal.activities.handler_threads import HandlerThreads
 from harn_temporal.activities.interruption import interruption
 from harn_temporal.activities.predicate import PredicateActivities
 from harn_temporal.activities.queue_jobs import QueueActivities
+from harn_temporal.attempt_figures import AttemptFigures, StartedAttempt
 from harn_temporal.bindings import Binding
 from harn_temporal.clock import Clock, system_clock
 from harn_temporal.consumers import (
@@ -38,7 +39,7 @@ from harn_temporal.contracts import (
 from harn_temporal.eventlog.log import EventLog
 from harn_temporal.manifest import Manifest
 from harn_temporal.naming import task_queue
-from harn_temporal.pump_figures import PumpFigures
+from harn_temporal.pump_figures import Admission, PumpFigures
 from harn_temporal.pump_worker import PumpSettings, ensure_pump, pump_worker
 from harn_temporal.recovery.stranded import StrandedCount, note_stranded
 from harn_temporal.registry import register
@@ -83,6 +84,14 @@ class WorkerOptions:
 
 
 @dataclass(frozen=True)
+class Observers:
+    """Told of each admission, and of the first attempt of each dispatch, from the very start."""
+
+    on_admission: Callable[[Admission], None] | None = None
+    on_start: Callable[[StartedAttempt], None] | None = None
+
+
+@dataclass(frozen=True)
 class RunningWorker:
     """`bindings` are the manifest's, registered: with their versions."""
 
@@ -94,6 +103,7 @@ class RunningWorker:
     """Envelopes that were found stranded when it started."""
     scheduler: SchedulerFigures
     """What it selected from worker queues."""
+    attempts: AttemptFigures
     _tasks: tuple[asyncio.Task[None], ...] = field(repr=False)
 
     async def until(self, stop: asyncio.Event) -> None:
@@ -117,6 +127,7 @@ async def running_worker(
     *,
     clock: Clock = system_clock,
     agents: A2aClient | None = None,
+    observers: Observers = Observers(),
 ) -> AsyncIterator[RunningWorker]:
     """Register the manifest's bindings and work for its package until the block is left.
 
@@ -127,13 +138,23 @@ async def running_worker(
     bindings = await register(log, manifest.package, manifest.bindings)
     search_attributes = await register_search_attributes(client)
     current = {binding.trigger_id: binding for binding in bindings}
-    scheduler = SchedulerFigures()
+    scheduler, attempts = SchedulerFigures(), AttemptFigures(on_start=observers.on_start)
     queues = queue_activities(client, log, current, scheduler)
     workers = [
-        _handler_worker(client, log, manifest, options, queues, clock=clock, agents=agents),
+        _handler_worker(
+            client,
+            log,
+            manifest,
+            options,
+            queues,
+            figures=attempts,
+            clock=clock,
+            agents=agents,
+        ),
         selection_worker(client, log, manifest.package, queues, MAX_HEARTBEAT_THROTTLE),
     ]
-    figures, stranded = PumpFigures(manifest.max_outstanding), StrandedCount()
+    figures = PumpFigures(manifest.max_outstanding, on_admission=observers.on_admission)
+    stranded = StrandedCount()
     if options.pump:
         envelopes = Envelopes(
             store_id=log.store_id,
@@ -164,7 +185,13 @@ async def running_worker(
             heartbeat_timeout_ms=_ms(options.heartbeat_timeout),
         ):
             yield RunningWorker(
-                bindings, search_attributes, figures, stranded, scheduler, (*tasks, cancelling)
+                bindings,
+                search_attributes,
+                figures,
+                stranded,
+                scheduler,
+                attempts,
+                (*tasks, cancelling),
             )
     finally:
         cancelling.cancel()
@@ -193,13 +220,14 @@ def _handler_worker(
     options: WorkerOptions,
     queues: QueueActivities,
     *,
+    figures: AttemptFigures,
     clock: Clock,
     agents: A2aClient | None,
 ) -> Worker:
     executor = HandlerThreads()
     load: LoadHandler = lru_cache(maxsize=None)(manifest.handlers.load)
     hop = AgentHop(agents or A2aClient(clock=clock), interruption=interruption)
-    attempts = AttemptActivities(log, load, executor, hop, clock)
+    attempts = AttemptActivities(log, load, executor, hop, clock, figures=figures)
     tasks = A2aTaskActivities(log, hop)
     predicates = PredicateActivities(log, load, executor, PredicateBreaker(clock), clock=clock)
     return Worker(

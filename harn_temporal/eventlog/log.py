@@ -12,8 +12,10 @@ from typing import Protocol, TypeVar
 
 from harn_temporal.eventlog.bindings import BindingsTables
 from harn_temporal.eventlog.cancel_requests import CancelRequestTables
+from harn_temporal.eventlog.circuits import CircuitTables
 from harn_temporal.eventlog.dead_letters import DeadLetterTables
 from harn_temporal.eventlog.dispatches import DispatchTables
+from harn_temporal.eventlog.gate_tables import GateStore, GateTables
 from harn_temporal.eventlog.inbox import InboxTables
 from harn_temporal.eventlog.projections import Skipped
 from harn_temporal.eventlog.queue_tables import QueueStore, QueueTables
@@ -24,6 +26,7 @@ __all__ = [
     "Appended",
     "ConsumerCursor",
     "EventLog",
+    "Observer",
     "Reader",
     "Record",
     "Skipped",
@@ -32,6 +35,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+Observer = Callable[[Sequence[Record], float], None]
+"""Told what a transaction appended, and how many seconds it took with its wait for the lock."""
 
 
 class Reader(Protocol):
@@ -58,6 +64,12 @@ class Reader(Protocol):
 
     @property
     def queues(self) -> QueueTables: ...
+
+    @property
+    def gates(self) -> GateTables: ...
+
+    @property
+    def circuits(self) -> CircuitTables: ...
 
     def read(self, topic: str, after: int = 0, limit: int = 1000) -> list[Record]:
         """Records strictly after the id `after`, in order."""
@@ -86,6 +98,9 @@ class Transaction(Reader, Protocol):
 
     @property
     def queues(self) -> QueueStore: ...
+
+    @property
+    def gates(self) -> GateStore: ...
 
     def append(self, records: Sequence[Append], key: str | None = None) -> Appended:
         """Append in order. With a `key` that was used before, nothing is appended."""
@@ -119,6 +134,12 @@ class EventLog(Protocol):
         """Wait until something was appended, by anyone, after the mark `since`.
 
         Returns the mark to pass next time, at the latest after `timeout` seconds. Start with 0.
+        """
+
+    def observe(self, observer: Observer) -> None:
+        """Call `observer` after each commit that appended something here, in the writer's thread.
+
+        It must be quick and must not raise.
         """
 
     async def rebuild(self) -> None:

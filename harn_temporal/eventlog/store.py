@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import TypeVar
 
 from harn_temporal.clock import Clock
 from harn_temporal.errors import StoreError, StoreUnavailableError
-from harn_temporal.eventlog.log import EventLog, Reader, Transaction
+from harn_temporal.eventlog.log import EventLog, Observer, Reader, Transaction
 from harn_temporal.eventlog.projections import begin_caught_up, use_live_generation
 from harn_temporal.eventlog.rebuild import Rebuild
 from harn_temporal.eventlog.records import Append, Appended, Record, TopicHead
@@ -36,6 +37,7 @@ class Store(EventLog):
         self._threads = [self._write_thread]
         self._sessions: list[Session] = []
         self._tails: Tails = {}
+        self._observers: list[Observer] = []
         self._closed = False
         self._watch = Watch(self._position)
 
@@ -78,6 +80,9 @@ class Store(EventLog):
         self._check_open()
         return await self._watch.changed(since, timeout)
 
+    def observe(self, observer: Observer) -> None:
+        self._observers.append(observer)
+
     async def rebuild(self) -> None:
         await self._rebuild(unless_done=False)
 
@@ -119,6 +124,7 @@ class Store(EventLog):
             self._writer.rollback()
 
     def _transact(self, work: Callable[[Transaction], T]) -> T:
+        began = time.perf_counter()
         writer = self._writer
         begin_caught_up(writer)
         try:
@@ -129,6 +135,10 @@ class Store(EventLog):
         except BaseException:
             writer.rollback()
             raise
+        if self._observers and transaction.appended:
+            taken = time.perf_counter() - began
+            for observer in self._observers:
+                observer(transaction.appended, taken)
         if transaction.tails:
             self._tails.update(transaction.tails)
             self._watch.appended(writer.position())

@@ -100,6 +100,7 @@ class StoreTransaction(StoreReader):
     def __init__(self, session: Session, now_ms: int, known: Tails) -> None:
         super().__init__(session, now_ms)
         self.tails: Tails = {}
+        self.appended: list[Record] = []
         self._known = known
 
     def append(self, records: Sequence[Append], key: str | None = None) -> Appended:
@@ -125,6 +126,7 @@ class StoreTransaction(StoreReader):
         if key is not None:
             self._session.run_many("keys.insert", [_key_row(record) for record in sealed])
         fold_all(self._session, sealed)
+        self.appended += sealed
         self._session.run("notes.clear_all")  # they are ours: what others left is folded before
         return Appended(tuple(sealed), fresh=True)
 

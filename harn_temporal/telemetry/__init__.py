@@ -1,0 +1,1 @@
+"""What is seen from outside: metrics, traces and structured logs."""
