@@ -26,11 +26,27 @@ def main() -> NoReturn:
     The process ends through `os._exit`, once all output is flushed: a thread of the Temporal SDK
     may ask for the GIL while the interpreter finalizes, which aborts with PyGILState_Release.
     """
+    _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a locale without a character is no failure
             stream.reconfigure(errors="backslashreplace")
     code = run(sys.argv[1:])
     os._exit(_flushed(code))
+
+
+def _open_missing_streams() -> None:
+    """Where a parent closed stdin, stdout or stderr: nothing comes in there, and nothing goes out.
+
+    Python sets such a stream to None, and the next file that is opened gets its descriptor.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is not None:
+            continue
+        descriptor = os.open(os.devnull, os.O_RDWR)
+        if descriptor != number:
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - open to the end
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -100,7 +116,7 @@ def _innermost(error: BaseException) -> BaseException:
 def _say(text: str) -> None:
     try:
         print(text, file=sys.stderr)  # noqa: T201 - a command line prints
-    except BrokenPipeError:
+    except (BrokenPipeError, ValueError):  # ValueError: a handler has closed the stream
         return  # nobody reads our messages any more; the exit code still says it
 
 
@@ -113,8 +129,10 @@ def _flushed(code: int) -> int:
     except OSError as error:
         _say(f"error: cannot write the output: {error.strerror}")
         code = code or INTERNAL_ERROR
+    except ValueError:  # a handler has closed it
+        code = code or INTERNAL_ERROR
     try:
         sys.stderr.flush()
-    except OSError:
+    except (OSError, ValueError):
         return code
     return code

@@ -102,6 +102,50 @@ def test_output_for_a_reader_that_is_gone(program, arguments):
     assert "BrokenPipe" not in done.stderr
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_the_caller_closed(program, closed):
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *program.command, "fire", "new-issue", "--json"],
+        cwd=program.folder,
+        env=program.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "error" not in done.stderr
+    assert "Traceback" not in done.stderr
+    shown = program("log", "read", "trigger.inbox.envelopes", "--json")
+    assert len(shown.out.splitlines()) == 1
+
+
+def test_stdin_that_the_caller_closed_is_empty(program):
+    done = subprocess.run(
+        [
+            "sh",
+            "-c",
+            'exec "$@" <&-',
+            "sh",
+            *program.command,
+            "fire",
+            "new-issue",
+            "--payload",
+            "-",
+        ],
+        cwd=program.folder,
+        env=program.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+    assert done.returncode == 2
+    assert done.stderr == "error: stdin is not JSON: Expecting value at line 1, column 1\n"
+
+
 def test_output_onto_a_full_disk_is_an_error(program):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
