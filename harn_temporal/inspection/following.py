@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection
 
 from harn_temporal.eventlog.log import EventLog, Reader, Record
+from harn_temporal.eventlog.topics import is_topic
 from harn_temporal.inspection.paging import PAGE
 
 WAIT_SECONDS = 60.0
@@ -20,7 +21,7 @@ async def follow(log: EventLog, topics: Collection[str], last: int = 0) -> Async
         return {
             head.topic: head.last_id
             for head in reader.topics()
-            if not topics or head.topic in topics
+            if (head.topic in topics if topics else is_topic(head.topic))
         }
 
     seen = {topic: max(0, head - last) for topic, head in (await log.query(heads)).items()}

@@ -1,3 +1,4 @@
+import contextlib
 import json
 import sqlite3
 import subprocess
@@ -165,6 +166,46 @@ def test_verifies_each_topic(program: Any) -> None:
     assert program("log", "verify", "--json").json == {"intact": True, "topics": both}
     assert program("log", "verify", TOPIC, "--json").json == {"intact": True, "topics": both[:1]}
     assert program("log", "verify").out.splitlines()[2].split() == [TOPIC, "3", "0", "intact"]
+
+
+def insert_plainly(program: Any, topic: str, occurred_at_ms: object) -> None:
+    """A record as another program writes it, with whatever SQLite lets pass."""
+    if program.settings().kind == "file":
+        pytest.skip("a row of SQLite")
+    with contextlib.closing(sqlite3.connect(program.settings().path)) as connection, connection:
+        connection.execute(
+            "INSERT INTO events VALUES (?, 6, 'note', '{}', '{}', ?)", (topic, occurred_at_ms)
+        )
+
+
+def test_a_topic_that_is_none_hides_no_other(program: Any, five: None) -> None:
+    insert_plainly(program, "no topic", NOW_MS)
+
+    ran = program("log", "verify", "--json")
+
+    assert [topic["topic"] for topic in ran.json["topics"]] == [TOPIC]
+    assert ran.err == "warning: left out 'no topic', which another program wrote: it is no topic\n"
+    assert ids(program("log", "tail", "--last", "9", "--limit", "5", "--json").lines) == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("occurred_at_ms", "shown"),
+    [(2**62, "9999-12-31T23:59:59.999Z"), (-(2**62), "0001-01-01T00:00:00.000Z")],
+)
+def test_a_time_beyond_the_calendar_is_shown(
+    program: Any, five: None, occurred_at_ms: int, shown: str
+) -> None:
+    insert_plainly(program, TOPIC, occurred_at_ms)
+
+    ran = program("log", "read", TOPIC, "--last", "1")
+
+    assert (ran.code, ran.out) == (0, f"6  {shown}  note  {{}}\n")
 
 
 def test_rebuilds(program: Any, filled: Any) -> None:
