@@ -187,12 +187,13 @@ def _fold_noted(session: Session) -> bool:
     folded = 0
     folding = Folding(session)
     for seq, topic, event_id in notes:
-        record = session.one(topic, event_id)
-        if record is not None:
-            _restore_key(session, record)
-            if session.generation:
-                folding.fold(record)
-        heads[topic] = max(heads.get(topic, 0), event_id)
+        if isinstance(event_id, int):  # SQLite lets others write any type: that is no record
+            record = session.one(topic, event_id)
+            if record is not None:
+                _restore_key(session, record)
+                if session.generation:
+                    folding.fold(record)
+            heads[topic] = max(heads.get(topic, 0), event_id)
         folded = seq
         budget.spend()
         if not budget.left:

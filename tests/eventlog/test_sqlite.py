@@ -166,6 +166,23 @@ async def test_a_row_of_any_type_does_not_stop_us(sqlite_lab):
     assert (await verify(log, "trigger.outbox")).intact
 
 
+@pytest.mark.parametrize("event_id", ["x", 1.5, b"x"])
+async def test_a_row_whose_id_is_no_integer_is_no_record(sqlite_lab, event_id):
+    log = await sqlite_lab.open()
+    await log.append([Append("trigger.outbox", "noted", {})])
+    with sqlite_lab.connection() as connection:
+        connection.execute(
+            "INSERT INTO events VALUES ('trigger.outbox', ?, 'noted', '{}', '{}', 5)", (event_id,)
+        )
+
+    assert [head.last_id for head in await log.topics()] == [1]
+    written = await log.append([Append("trigger.outbox", "noted", {})])
+    assert written.records[0].event_id == 2
+    await log.rebuild()
+    assert [record.event_id for record in await log.read("trigger.outbox")] == [1, 2]
+    assert (await verify(log, "trigger.outbox")).intact
+
+
 async def test_a_file_that_harn_made_is_taken_over(sqlite_lab):
     path = sqlite_lab.settings.path
     with closing(sqlite3.connect(path)) as connection, connection:

@@ -1,3 +1,5 @@
+-- A row whose id is no integer, which only a faulty program writes, is no record.
+
 -- name: events.insert
 INSERT INTO events (topic, event_id, kind, payload, headers, occurred_at_ms)
 VALUES (:topic, :event_id, :kind, :payload, :headers, :occurred_at_ms)
@@ -5,7 +7,7 @@ VALUES (:topic, :event_id, :kind, :payload, :headers, :occurred_at_ms)
 -- name: events.read
 SELECT topic, event_id, kind, payload, headers, occurred_at_ms
 FROM events
-WHERE topic = :topic AND event_id > :after
+WHERE topic = :topic AND event_id > :after AND typeof(event_id) = 'integer'
 ORDER BY event_id
 LIMIT :limit
 
@@ -17,7 +19,7 @@ WHERE topic = :topic AND event_id = :event_id
 -- name: events.nearest
 SELECT topic, event_id, kind, payload, headers, occurred_at_ms
 FROM events
-WHERE topic = :topic
+WHERE topic = :topic AND typeof(event_id) = 'integer'
 ORDER BY event_id DESC
 LIMIT 1
 
@@ -27,7 +29,15 @@ SELECT coalesce(max(rowid), 0) FROM events
 -- name: heads.one
 SELECT max(
   coalesce((SELECT last_id FROM topic_heads WHERE topic = :topic), 0),
-  coalesce((SELECT max(event_id) FROM events WHERE topic = :topic), 0)
+  coalesce(
+    (
+      SELECT event_id FROM events
+      WHERE topic = :topic AND typeof(event_id) = 'integer'
+      ORDER BY event_id DESC
+      LIMIT 1
+    ),
+    0
+  )
 )
 
 -- name: heads.raise
