@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -16,10 +17,11 @@ from temporalio.client import Client
 from harn_temporal.consume_contracts import ConsumeResult, ConsumeState
 from harn_temporal.consumers import ConsumerHandle, ConsumerOptions, start_consumer
 from harn_temporal.eventlog import StoreSettings, open_event_log
-from harn_temporal.eventlog.log import EventLog
+from harn_temporal.eventlog.log import Append, EventLog
 from harn_temporal.events import new_event
 from harn_temporal.manifest import Manifest, load_manifest
-from harn_temporal.queue.models import NewJob
+from harn_temporal.queue.keeping import release
+from harn_temporal.queue.models import ClaimRef, NewJob
 from harn_temporal.queue.operations import enqueue_many
 from harn_temporal.worker import WorkerOptions, running_worker
 
@@ -70,7 +72,8 @@ TRIGGERS = [
     ("slow", "handlers::slow", ""),
     ("retries_soon", "handlers::fails_once",
      'retry = { max = 3, backoff = "linear", delay_ms = 1500 }'),
-    ("retries_late", "handlers::fails", 'retry = { max = 3, backoff = "linear", delay_ms = 36000000 }'),
+    ("retries_late", "handlers::fails",
+     'retry = { max = 3, backoff = "linear", delay_ms = 36000000 }'),
     ("forwards", "worker://elsewhere", ""),
 ]  # fmt: skip
 
@@ -146,6 +149,26 @@ class Queue:
     async def claims_of(self, job: int) -> list[str]:
         claims = await self.records("claims")
         return [each["claim_id"] for each in claims if each["job_event_id"] == job]
+
+    async def release(self, job: int, claim_id: str) -> None:
+        claim = ClaimRef(job_event_id=job, claim_id=claim_id)
+        await self.log.transact(lambda tx: release(tx, "triage", "worker-a", [claim], "a test"))
+
+    async def take_over(self, job: int) -> None:
+        """Append another consumer's claim, made when the present one would have expired."""
+        expires = max(
+            each["expires_at_ms"]
+            for each in await self.records("claims")
+            if each["job_event_id"] == job and "expires_at_ms" in each
+        )
+        payload = {
+            "job_event_id": job,
+            "claim_id": str(uuid.uuid4()),
+            "consumer_id": "another",
+            "claimed_at_ms": expires + 1,
+            "expires_at_ms": expires + 3_600_000,
+        }
+        await self.log.append([Append("worker.triage.claims", "job_claimed", payload)])
 
     async def kinds(self) -> Counter[str]:
         return Counter(record.kind for record in await self.log.read("worker.triage.claims"))

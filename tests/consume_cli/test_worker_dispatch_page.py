@@ -1,0 +1,123 @@
+"""The two manifests of the page on worker dispatch, and its commands, as a reader runs them."""
+
+from __future__ import annotations
+
+
+def test_produce_inspect_and_drain(place):
+    enqueued = place.produce()
+    assert enqueued.code == 0, enqueued.err
+    receipt = {"queue": "triage", "job_event_id": 1, "response_topic": "worker.triage.responses"}
+    assert enqueued.json["result"] == receipt
+    event_id = enqueued.json["event_id"]
+
+    listed = place.queue("ls", "--json", HARN_SCHEDULER_STRATEGY="drr")
+    assert listed.code == 0, listed.err
+    assert list(listed.json) == ["dispatcher", "worker_queues", "scheduler"]
+    [queue] = listed.json["worker_queues"]
+    assert (queue["queue"], queue["ready"], queue["in_flight"]) == ("triage", 1, 0)
+    assert listed.json["scheduler"]["policy"] == {
+        "strategy": {
+            "kind": "deficit-round-robin",
+            "quantum": 1,
+            "starvation_age_ms": 300000,
+        },
+        "fairness_key": "tenant",
+        "weights": {},
+        "default_weight": 1,
+        "max_concurrent_per_key": 0,
+    }
+    [scheduled] = listed.json["scheduler"]["per_queue"]
+    assert (scheduled["queue"], scheduled["strategy"]) == ("triage", "drr")
+    [key] = scheduled["keys"]
+    assert (key["fairness_key"], key["ready_jobs"]) == ("_no_tenant", 1)
+
+    drained = place.queue("drain", "triage", "--consumer-id", "worker-a", "--json")
+    assert drained.code == 0, drained.err
+    result = drained.json
+    assert list(result)[:8] == [
+        "queue", "consumer_id", "claim_ttl_ms", "drained", "acked", "deferred", "responses",
+        "summary",
+    ]  # fmt: skip
+    assert (result["queue"], result["consumer_id"]) == ("triage", "worker-a")
+    assert result["claim_ttl_ms"] == 300_000
+    assert (result["drained"], result["acked"], result["deferred"]) == (1, 1, 0)
+    [response] = result["responses"]
+    assert response["outcome"]["status"] == "succeeded"
+    assert response["outcome"]["result"] == {"reviewed": "a2a.task.received"}
+    assert response["outcome"]["event_id"] == event_id
+    assert (result["summary"]["ready"], result["summary"]["acked"]) == (0, 1)
+    assert place.handled == [event_id]
+
+    again = place.queue("drain", "triage", "--consumer-id", "worker-a")
+    assert again.code == 0
+    assert "0 jobs" in again.out
+
+
+def test_a_failed_job_is_left_to_its_ttl_and_exits_one(place):
+    (place.folder / "consumer/harn.toml").write_text(
+        (place.folder / "consumer/harn.toml").read_text() + "retry = { max = 1 }\n"
+    )
+    assert place.produce(fails=True).code == 0
+    drained = place.queue("drain", "triage", "--consumer-id", "worker-a", "--json")
+    assert drained.code == 1, drained.err
+    assert (drained.json["acked"], drained.json["deferred"]) == (0, 1)
+    [response] = drained.json["responses"]
+    assert response["outcome"]["status"] == "dlq"
+    assert "cannot review this" in response["outcome"]["error"]
+    jobs = place.queue("jobs", "triage", "--json").json["jobs"]
+    assert [(job["state"], job["claim"]["consumer_id"]) for job in jobs] == [
+        ("in-flight", "worker-a")
+    ]
+    released = place.queue("release", "triage", "1", "--reason", "try again", "--json")
+    assert released.code == 0
+    assert released.json["reason"].endswith(": try again")
+    assert place.queue("ls", "--json").json["worker_queues"][0]["ready"] == 1
+
+
+def test_purge_needs_confirmation(place):
+    assert place.produce().code == 0
+    refused = place.queue("purge", "triage")
+    assert refused.code == 2
+    assert "--confirm" in refused.err
+    assert place.queue("ls", "--json").json["worker_queues"][0]["ready"] == 1
+    purged = place.queue("purge", "triage", "--confirm", "--json")
+    assert purged.code == 0
+    assert list(purged.json) == ["queue", "purged", "summary"]
+    assert (purged.json["purged"], purged.json["summary"]["purged"]) == (1, 1)
+    assert place.queue("purge", "traige", "--confirm").code == 2
+
+
+def test_enqueue_pause_and_serve(place):
+    lines = place.folder / "jobs.jsonl"
+    lines.write_text('{"kind": "one"}\n\n{"kind": "two"}\n{"kind": \n')
+    wrong = place.queue("enqueue", "triage", "incoming-review-task", "--from", "jobs.jsonl")
+    assert wrong.code == 2
+    assert "jobs.jsonl line 4 is not JSON" in wrong.err
+    lines.write_text('{"kind": "one"}\n\n{"kind": "two"}\n')
+    right = place.queue(
+        "enqueue", "triage", "incoming-review-task", "--from", "jobs.jsonl", "--json"
+    )
+    assert right.code == 0, right.err
+    assert right.json == {
+        "queue": "triage", "enqueued": 2, "first_job_event_id": 1, "last_job_event_id": 2,
+    }  # fmt: skip
+    later = place.queue("enqueue", "triage", "incoming-review-task", "--delay", "1h", "--json")
+    assert later.json["job_event_id"] == 3
+
+    assert place.queue("pause", "triage", "--json").json["paused"] is True
+    paused = place.queue("drain", "triage", "--json")
+    assert (paused.code, paused.json["drained"], paused.json["ended"]) == (0, 0, "paused")
+
+    worker = place.start(
+        "worker", "--consume", "triage", "--no-pump",
+        "--config", "consumer/harn.toml", "--state-dir", "./state",
+    )  # fmt: skip
+    place.eventually(lambda: b"Ready" in (place.folder / "out-0").read_bytes())
+    assert place.handled == []
+    assert place.queue("resume", "triage").code == 0
+    place.eventually(lambda: place.queue("ls", "--json").json["worker_queues"][0]["acked"] == 2)
+    states = [job["state"] for job in place.queue("jobs", "triage", "--json").json["jobs"]]
+    assert states == ["acked", "acked", "delayed"]
+    worker.terminate()
+    assert worker.wait(40) == 0
+    assert "consumer_left_open" not in (place.folder / "err-0").read_text()
