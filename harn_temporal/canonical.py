@@ -28,6 +28,8 @@ INT_MAX = 2**64 - 1
 _Path = tuple["_Path", str | int] | None
 
 _SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]")
+_SHOWN_KEYS = 20
+"""Steps of a path that an error names; of a longer one, its two ends."""
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _STRING_OR_SMALL_FLOAT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?\d+(?:\.\d+)?e-0\d')
 
@@ -189,6 +191,9 @@ def _shown(path: _Path) -> str:
             parts.append(f".{key}")
         else:
             parts.append(f"[{json.dumps(key, ensure_ascii=False)}]")
+    if len(parts) > _SHOWN_KEYS:
+        half = _SHOWN_KEYS // 2
+        parts[half:-half] = ["…"]
     return "$" + "".join(reversed(parts))
 
 
