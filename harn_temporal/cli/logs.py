@@ -12,6 +12,9 @@ _IN_THE_MESSAGE = frozenset({"temporal_activity", "temporal_workflow"})
 _NOISY = "temporalio.activity"
 """Warns of each failed attempt, which the EventLog and the Web UI show already."""
 
+_HANDLERS = "harn_temporal.handler"
+"""The logger behind `context.log`."""
+
 
 class LineFormatter(logging.Formatter):
     """Time, level, logger, message, then the record's extra fields as `name=value`.
@@ -37,9 +40,13 @@ class LineFormatter(logging.Formatter):
 
 
 def configure_logging(*, debug: bool) -> None:
-    """Warnings of every library; with `debug` everything of ours, and tracebacks."""
+    """Warnings of every library, and what handlers log through their context from INFO on.
+
+    With `debug` everything of ours, and tracebacks.
+    """
     handler = logging.StreamHandler()
     handler.setFormatter(LineFormatter(tracebacks=debug))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("harn_temporal").setLevel(logging.DEBUG if debug else logging.WARNING)
+    logging.getLogger(_HANDLERS).setLevel(logging.DEBUG if debug else logging.INFO)
     logging.getLogger(_NOISY).setLevel(logging.WARNING if debug else logging.ERROR)

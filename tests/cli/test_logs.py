@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from harn_temporal.cli.logs import LineFormatter
+from harn_temporal.cli.logs import LineFormatter, configure_logging
 
 
 @pytest.fixture
@@ -39,3 +39,26 @@ def test_with_debug_the_traceback_follows(record):
     text = LineFormatter(tracebacks=True).format(record)
 
     assert text.endswith("(OSError: no disk) \nOSError: no disk")
+
+
+@pytest.fixture
+def kept_loggers():
+    names = ("", "harn_temporal", "harn_temporal.handler", "temporalio.activity")
+    loggers = [(logging.getLogger(name), logging.getLogger(name).level) for name in names]
+    handlers = logging.getLogger().handlers[:]
+    logging.getLogger().handlers[:] = []  # those of pytest are closed by who replaces them
+    yield
+    for logger, level in loggers:
+        logger.setLevel(level)
+    logging.getLogger().handlers[:] = handlers
+
+
+def test_what_a_handler_logs_is_shown(kept_loggers, capsys):
+    configure_logging(debug=False)
+    logging.getLogger("harn_temporal.handler").info("attempt 1 of 3")
+    logging.getLogger("harn_temporal.pump").info("of no interest")
+
+    shown = capsys.readouterr().err.splitlines()
+    assert [line.split(" ", 1)[1] for line in shown] == [
+        "info harn_temporal.handler attempt 1 of 3"
+    ]
