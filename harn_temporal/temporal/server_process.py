@@ -90,7 +90,9 @@ def start_server(
     how = f"exit code {code}" if code is not None else f"no answer within {START_SECONDS:.0f} s"
     raise TemporalUnavailableError(
         f"the embedded Temporal server did not start ({binary}, {how}). "
-        f"The end of {files.log}:\n{files.log_tail()}"
+        f"The end of {files.log}:\n{files.log_tail()}\n"
+        f"Its database is {files.state_dir / DATABASE}. Where that is damaged, move it away: "
+        "dispatches under way are lost with it, the EventLog is not."
     )
 
 

@@ -6,6 +6,9 @@ import asyncio
 import os
 import signal
 
+import pytest
+
+from harn_temporal.errors import TemporalUnavailableError
 from harn_temporal.temporal.embedded import embedded_server, running_server
 from harn_temporal.temporal.locks import is_held
 from harn_temporal.temporal.server_process import _listens
@@ -38,6 +41,19 @@ def test_the_server_stops_when_its_only_client_leaves(files, start_client, event
     eventually(lambda: not alive(server["pid"]))
     eventually(lambda: running_server(files.state_dir) is None)
     assert not files.server_json.exists()
+
+
+async def test_a_database_that_is_none_is_named(files):
+    files.directory.mkdir(parents=True)
+    database = files.state_dir / "temporal.sqlite"
+    database.write_bytes(b"not a database" * 400)
+
+    with pytest.raises(TemporalUnavailableError) as refused:
+        async with embedded_server(files.state_dir):
+            pass
+
+    assert f"Its database is {database}. Where that is damaged" in str(refused.value)
+    assert database.read_bytes() == b"not a database" * 400
 
 
 def test_a_killed_owner_leaves_no_server_and_blocks_nobody(files, start_client, eventually, alive):
