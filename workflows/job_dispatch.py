@@ -20,7 +20,7 @@ from harn_temporal.contracts import (
     JobClaim,
 )
 from harn_temporal.workflows.consume_jobs import HeldJob, HeldJobs
-from harn_temporal.workflows.consumer_link import REPORT_BY_SIGNAL
+from harn_temporal.workflows.consumer_link import REPORT_BY_SIGNAL, WORTH_TELLING
 from harn_temporal.workflows.dispatch_page import (
     HARN_QUEUE,
     KEYWORD_LIMIT,
@@ -50,7 +50,7 @@ class _InlineWaits:
     def begins(self, outcome: AttemptOutcome, delay: timedelta | None) -> None:
         if delay is None or delay > LONGEST_INLINE_WAIT:
             raise _HandedOverError(outcome)
-        self._job.parked = True
+        self._job.parked = delay >= WORTH_TELLING
 
     def ends(self) -> None:
         self._job.parked = False

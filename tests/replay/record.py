@@ -25,6 +25,7 @@ from temporalio.client import WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
 
 from harn_temporal.a2a.client import A2aClient, HopAnswer, task_handle
+from harn_temporal.consumers import ConsumerOptions, start_consumer
 from harn_temporal.contracts import DispatchRequest, DispatchState, PumpRequest, RemoteTask
 from harn_temporal.eventlog import StoreSettings, open_event_log
 from harn_temporal.eventlog.log import EventLog
@@ -32,6 +33,8 @@ from harn_temporal.events import new_event
 from harn_temporal.ingestion import ingest
 from harn_temporal.manifest import Manifest, load_manifest
 from harn_temporal.naming import control_queue, pump_workflow_id, task_queue
+from harn_temporal.queue.models import NewJob
+from harn_temporal.queue.operations import enqueue_many
 from harn_temporal.registry import register
 from harn_temporal.temporal.converter import data_converter
 from harn_temporal.temporal.server_process import SETTINGS, find_binary
@@ -87,6 +90,14 @@ kind = "webhook"
 provider = "github"
 match = { events = ["push"] }
 handler = "handlers::fails"
+
+[[triggers]]
+id = "retries_late"
+kind = "webhook"
+provider = "github"
+match = { events = ["push"] }
+handler = "handlers::fails"
+retry = { max = 3, backoff = "linear", delay_ms = 60000 }
 
 [[triggers]]
 id = "followed"
@@ -214,6 +225,36 @@ async def pump_continued(scene: Scene) -> WorkflowHandle[Any, Any]:
     return first_run
 
 
+async def consumed(
+    scene: Scene, triggers: dict[str, int], *, first_run: bool = False, **options: Any
+) -> WorkflowHandle[Any, Any]:
+    """A drain of so many jobs for each trigger; its first run where it continued as new."""
+    await register(scene.log, "replay", scene.manifest.bindings)
+    jobs = [
+        NewJob(
+            queue="triage",
+            trigger_id=trigger_id,
+            binding_key=f"{trigger_id}@v1",
+            event=new_event(provider="github", kind="push", payload={"n": 1}).to_json(),
+        )
+        for trigger_id, count in triggers.items()
+        for _ in range(count)
+    ]
+    await enqueue_many(scene.log, jobs)
+    client = scene.environment.client
+    handle = await start_consumer(
+        client,
+        scene.log,
+        "replay",
+        ConsumerOptions("triage", "recorder", "drain", 3, **options),
+        search_attributes=True,
+        heartbeat_timeout_ms=30_000,
+    )
+    await handle.result()
+    run_id = handle.first_execution_run_id if first_run else None
+    return client.get_workflow_handle(handle.id, run_id=run_id)
+
+
 SCENARIOS: dict[str, Callable[[Scene], Awaitable[WorkflowHandle[Any, Any]]]] = {
     "dispatch_success": lambda scene: ended(scene, "succeeds"),
     "dispatch_retries": lambda scene: ended(scene, "fails_twice"),
@@ -224,6 +265,13 @@ SCENARIOS: dict[str, Callable[[Scene], Awaitable[WorkflowHandle[Any, Any]]]] = {
     "dispatch_followed": lambda scene: ended(scene, "followed"),
     "dispatch_followed_cancelled": lambda scene: cancelled(scene, "followed_long", "following"),
     "pump_continued": pump_continued,
+    "consume_drain": lambda scene: consumed(scene, {"succeeds": 5, "fails_twice": 2, "skipped": 1}),
+    "consume_inline": lambda scene: consumed(
+        scene, {"succeeds": 5, "fails_twice": 2, "retries_late": 1}, inline=True
+    ),
+    "consume_continued": lambda scene: consumed(
+        scene, {"fails_twice": 4, "succeeds": 8}, first_run=True, history_limit=40, ttl_ms=1000
+    ),
 }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from temporalio import workflow
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer
 from temporalio.workflow import NondeterminismError
@@ -14,6 +15,7 @@ from temporalio.workflow import NondeterminismError
 from harn_temporal.contracts import DispatchOutcome, DispatchRequest, DispatchState
 from harn_temporal.temporal.converter import data_converter
 from harn_temporal.temporal.sandbox import workflow_runner
+from harn_temporal.workflows.consume import ConsumeWorkflow
 from harn_temporal.workflows.dispatch import DispatchWorkflow
 from harn_temporal.workflows.dispatch_steps import Dispatch
 from harn_temporal.workflows.pump import PumpWorkflow
@@ -34,13 +36,21 @@ def replayer(*workflows: type) -> Replayer:
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
 async def test_a_recorded_history_replays(path):
     recorded = WorkflowHistory.from_json(f"recorded/{path.stem}", path.read_text())
-    await replayer(DispatchWorkflow, PumpWorkflow).replay_workflow(recorded)
+    await replayer(DispatchWorkflow, PumpWorkflow, ConsumeWorkflow).replay_workflow(recorded)
 
 
 def test_every_workflow_has_a_history():
-    assert {path.stem.split("_")[0] for path in HISTORIES} == {"dispatch", "pump"}
+    assert {path.stem.split("_")[0] for path in HISTORIES} == {"dispatch", "pump", "consume"}
     assert {"dispatch_success", "dispatch_retries"} <= {path.stem for path in HISTORIES}
     assert any(path.stem.startswith("dispatch_cancelled") for path in HISTORIES)
+
+
+def test_a_consumer_was_recorded_that_continued_as_new():
+    events = [event.event_type for event in history("consume_continued").events]
+    assert events[-1] == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW
+    assert EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED in events
+    inline = [event.event_type for event in history("consume_inline").events]
+    assert inline.count(EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED) == 1
 
 
 @workflow.defn(name="DispatchWorkflow", sandboxed=False)
