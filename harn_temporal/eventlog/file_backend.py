@@ -20,12 +20,13 @@ from harn_temporal.eventlog.json_lines import mapped
 from harn_temporal.eventlog.records import ConsumerCursor, Record
 from harn_temporal.eventlog.sqlite import PATIENCE_SECONDS, SqliteBackend, SqliteSession
 
+SIDE_FILE = "projections.sqlite"
 _DIALECTS = ("sqlite", "file")
 
 
 class FileSession(SqliteSession):
     def __init__(self, connection: sqlite3.Connection, directory: Path) -> None:
-        super().__init__(connection, str(directory), _DIALECTS)
+        super().__init__(connection, str(directory / SIDE_FILE), _DIALECTS)
         self._directory = directory
         self._lock = FileLock(directory / "lock")
 
@@ -209,9 +210,8 @@ class FileSession(SqliteSession):
 
 class FileBackend(SqliteBackend):
     def __init__(self, directory: Path) -> None:
-        super().__init__(directory / "projections.sqlite", _DIALECTS)
+        super().__init__(directory / SIDE_FILE, _DIALECTS)
         self._directory = directory
-        self.place = str(directory)
 
     def open(self) -> FileSession:
         session = FileSession(self._connect(), self._directory)

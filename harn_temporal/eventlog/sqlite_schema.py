@@ -16,6 +16,13 @@ CREATE TABLE IF NOT EXISTS harn_temporal_migrations (
   applied_at TEXT NOT NULL
 )
 """
+_SHARED = {
+    "topic_heads": {"topic", "last_id"},
+    "events": {"topic", "event_id", "kind", "payload", "headers", "occurred_at_ms"},
+    "consumers": {"topic", "consumer_id", "cursor", "updated_at_ms"},
+    "event_idempotency_keys": {"topic", "key", "value", "event_id"},
+}
+"""Harn's tables, which are there before ours in a file that Harn made."""
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 
 
@@ -33,6 +40,7 @@ def migrate(connection: sqlite3.Connection, place: str, dialects: Sequence[str])
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
+        _refuse_strangers(connection, place)
         connection.execute(_VERSIONS)
         for number, script in migrations:
             if number not in applied:
@@ -66,6 +74,17 @@ def split_script(script: str) -> Iterator[str]:
             statement = ""
     if statement.strip():
         yield statement
+
+
+def _refuse_strangers(connection: sqlite3.Connection, place: str) -> None:
+    """Leave the database of another program as it is, though a table of it is called like ours."""
+    for table, expected in _SHARED.items():
+        columns = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+        if columns and not columns >= expected:
+            raise StoreError(
+                f"the EventLog {place} cannot be used: its table {table} is another program's; "
+                "name another file"
+            )
 
 
 def _applied(connection: sqlite3.Connection) -> set[int]:

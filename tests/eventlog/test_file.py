@@ -265,6 +265,23 @@ async def test_a_side_file_that_is_lost_is_made_anew_from_the_lines(file_lab):
     assert (await verify(again, "notes")).intact
 
 
+async def test_a_side_file_that_is_none_is_named_and_not_the_lines(file_lab):
+    log = await file_lab.open()
+    await log.append([Append("trigger.outbox", "noted", {})])
+    await log.close()
+    (side_file,) = file_lab.directory.rglob("projections.sqlite")
+    for file in side_file.parent.glob("projections.sqlite*"):
+        file.unlink()
+    side_file.write_bytes(b"not a database" * 400)
+
+    with pytest.raises(StoreError, match="is not a SQLite database") as refused:
+        await file_lab.open()
+
+    assert str(side_file) in str(refused.value)
+    side_file.unlink()
+    assert len(await (await file_lab.open()).read("trigger.outbox")) == 1
+
+
 async def test_lines_that_were_taken_away_are_said_and_then_forgotten(file_lab):
     log = await file_lab.open()
     await log.append([note("one"), note("two")], "k")

@@ -293,6 +293,16 @@ async def test_a_file_that_is_no_database_is_refused(sqlite_lab):
         await sqlite_lab.open()
 
 
+async def test_a_database_of_another_program_is_refused_and_left_alone(sqlite_lab):
+    with sqlite_lab.connection() as connection:
+        connection.execute("CREATE TABLE events (at TEXT, what TEXT)")
+    with pytest.raises(StoreError, match="its table events is another program's"):
+        await sqlite_lab.open()
+    with sqlite_lab.connection() as connection:
+        tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
+    assert tables == [("events",)]
+
+
 async def test_a_directory_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StoreUnavailableError, match=r"file.*--state-dir"):
