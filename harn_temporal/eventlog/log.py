@@ -20,6 +20,7 @@ from harn_temporal.eventlog.inbox import InboxTables
 from harn_temporal.eventlog.projections import Skipped
 from harn_temporal.eventlog.queue_tables import QueueStore, QueueTables
 from harn_temporal.eventlog.records import Append, Appended, ConsumerCursor, Record, TopicHead
+from harn_temporal.eventlog.tallies import TallyTables
 
 __all__ = [
     "Append",
@@ -64,6 +65,9 @@ class Reader(Protocol):
 
     @property
     def queues(self) -> QueueTables: ...
+
+    @property
+    def tallies(self) -> TallyTables: ...
 
     @property
     def gates(self) -> GateTables: ...

@@ -174,6 +174,39 @@ class QueueTables:
             )
         return figures
 
+    def busy_keys(self, queue: str, dimension: str, limit: int) -> tuple[list[KeyFigures], int]:
+        """Up to `limit` keys that have jobs now, longest waiting first, and how many there are.
+
+        As much work as there are jobs in the queue, however many keys it has ever had.
+        """
+        jobs = self.jobs(queue)
+        if jobs is None:
+            return [], 0
+        moved = self._by_time(jobs.queue_id, dimension)
+        rows = self._statements.rows(
+            "queues.busy_keys",
+            queue=queue,
+            queue_id=jobs.queue_id,
+            dimension=dimension,
+            limit=limit,
+        )
+        figures = []
+        for key, claimed, ready, oldest, credit, selected, deferred, _ in rows:
+            _, arrived_at, arrived, expired = moved.get(key, (key, None, 0, 0))
+            ages = [age for age in (oldest, arrived_at) if age is not None]
+            figures.append(
+                KeyFigures(
+                    key=key,
+                    in_flight=claimed - expired,
+                    ready=ready + arrived,
+                    oldest_ready_at_ms=min(ages, default=None),
+                    credit=credit,
+                    selected_total=selected,
+                    deferred_total=deferred,
+                )
+            )
+        return figures, rows[0][-1] if rows else 0
+
     def round(self, queue: str, dimension: str) -> RoundFigures:
         rows = self._statements.rows("queues.round", queue=queue, dimension=dimension)
         return RoundFigures(*rows[0]) if rows else RoundFigures(None, 0, 0)

@@ -18,6 +18,7 @@ from harn_temporal.eventlog.provenance import sealed_headers, stored_hash
 from harn_temporal.eventlog.queue_tables import QueueStore
 from harn_temporal.eventlog.records import Append, Appended, ConsumerCursor, Record, TopicHead
 from harn_temporal.eventlog.session import Session
+from harn_temporal.eventlog.tallies import TallyTables
 from harn_temporal.eventlog.topics import is_topic
 from harn_temporal.headers import IDEMPOTENCY_KEY, PROVENANCE_RECORD_HASH
 
@@ -35,6 +36,7 @@ class StoreReader:
         self._cancel_requests = CancelRequestTables(session)
         self._dead_letters = DeadLetterTables(session)
         self._queues = QueueStore(session, now_ms)
+        self._tallies = TallyTables(session)
 
     @property
     def now_ms(self) -> int:
@@ -63,6 +65,10 @@ class StoreReader:
     @property
     def queues(self) -> QueueStore:
         return self._queues
+
+    @property
+    def tallies(self) -> TallyTables:
+        return self._tallies
 
     def read(self, topic: str, after: int = 0, limit: int = 1000) -> list[Record]:
         return self._session.read(_checked(topic), after, limit)

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from harn_temporal.eventlog import topics
-from harn_temporal.headers import OUTCOME
+from harn_temporal.eventlog import tallies, topics
+from harn_temporal.eventlog.tallies import tally_of
 from harn_temporal.telemetry import families
 from harn_temporal.telemetry.topic_labels import topic_label
 
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from harn_temporal.pump_figures import Admission
     from harn_temporal.telemetry.families import Family
 
-EXHAUSTED = "retry_exhausted"
-MOST_ATTEMPTS = 20
-"""Retries beyond it share a label: a trigger may be given any number of attempts."""
-
 
 class ProcessMetrics:
     """Give its methods to whoever has something to tell. They never raise, and any thread may."""
@@ -34,9 +30,11 @@ class ProcessMetrics:
         self._registry = registry
         self._received = self._counter(families.RECEIVED)
         self._predicates = self._counter(families.PREDICATES)
-        self._dispatched = self._counter(families.DISPATCHED)
-        self._retried = self._counter(families.RETRIED)
-        self._dead = self._counter(families.DEAD)
+        self._tallied = {
+            tallies.DISPATCHED: self._counter(families.DISPATCHED),
+            tallies.RETRIED: self._counter(families.RETRIED),
+            tallies.DEAD: self._counter(families.DEAD),
+        }
         self._to_append = self._histogram(families.TO_APPEND)
         self._at_admission = self._histogram(families.AT_ADMISSION)
         self._at_start = self._histogram(families.AT_START)
@@ -81,10 +79,11 @@ class ProcessMetrics:
         self._at_start.labels(*labels).observe(waited)
 
     def _count(self, record: Record) -> None:
-        outcome = record.headers.get(OUTCOME)
-        if outcome is not None and topics.is_of(record.topic, topics.TRIGGER_OUTBOX):
-            headers = record.headers
-            self._dispatched.labels(headers["trigger_id"], headers["handler_kind"], outcome).inc()
+        tally = tally_of(record)
+        if tally is not None:
+            what, labels = tally
+            if what in self._tallied:
+                self._tallied[what].labels(*labels).inc()
         count = self._by_kind.get(record.kind)
         if count is not None:
             count(record)
@@ -95,17 +94,12 @@ class ProcessMetrics:
         self._runtime.labels(*_life(record, payload["outcome"])).observe(_seconds(taken))
 
     def _retry_scheduled(self, record: Record) -> None:
-        payload = record.payload
-        attempt = int(payload["attempt"])
-        written = str(attempt) if attempt <= MOST_ATTEMPTS else f"{MOST_ATTEMPTS}+"
-        self._retried.labels(payload["trigger_id"], written).inc()
         labels = _life(record, "scheduled")
-        self._retry_delay.labels(*labels).observe(_seconds(payload["delay_ms"]))
+        self._retry_delay.labels(*labels).observe(_seconds(record.payload["delay_ms"]))
 
     def _dlq_moved(self, record: Record) -> None:
-        self._dead.labels(record.headers["trigger_id"], EXHAUSTED).inc()
         accepted = _ms(record.payload["event"]["received_at"])
-        labels = _life(record, EXHAUSTED)
+        labels = _life(record, tallies.EXHAUSTED)
         self._to_dlq.labels(*labels).observe(_seconds(record.occurred_at_ms - accepted))
 
     def _job_claimed(self, record: Record) -> None:
@@ -128,11 +122,6 @@ class ProcessMetrics:
             registry=self._registry,
             buckets=family.buckets,
         )
-
-
-def in_flight_gauge(registry: CollectorRegistry) -> Gauge:
-    family = families.IN_FLIGHT
-    return Gauge(family.name, family.help, family.labels, registry=registry)
 
 
 def _life(record: Record, status: str) -> tuple[str, ...]:

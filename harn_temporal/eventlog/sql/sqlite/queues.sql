@@ -415,6 +415,29 @@ WHERE k.queue_id = :queue_id AND k.dimension = :dimension
 GROUP BY k.key
 ORDER BY k.key
 
+-- name: queues.busy_keys
+WITH busy (group_id) AS (
+  SELECT group_id FROM @queue_lanes WHERE queue_id = :queue_id AND ready > 0
+  UNION
+  SELECT group_id FROM @queue_jobs WHERE queue_id = :queue_id AND place = 2
+)
+SELECT k.key, sum(g.claimed), sum(coalesce(l.ready, 0)), min(l.oldest_at_ms),
+  coalesce(c.credit, 0), coalesce(c.selected_total, 0), coalesce(c.deferred_total, 0),
+  count(*) OVER ()
+FROM busy b
+JOIN @queue_group_keys k ON k.group_id = b.group_id AND k.dimension = :dimension
+JOIN @queue_groups g ON g.group_id = b.group_id
+LEFT JOIN (
+  SELECT group_id, sum(ready) AS ready, min(oldest_at_ms) AS oldest_at_ms FROM @queue_lanes
+  WHERE queue_id = :queue_id AND ready > 0
+  GROUP BY group_id
+) l ON l.group_id = b.group_id
+LEFT JOIN harn_temporal_queue_credits c
+  ON c.queue = :queue AND c.dimension = :dimension AND c.key = k.key
+GROUP BY k.key
+ORDER BY min(l.oldest_at_ms) IS NULL, min(l.oldest_at_ms), k.key
+LIMIT :limit
+
 -- name: queues.credits
 SELECT key, credit, selected_total, deferred_total FROM harn_temporal_queue_credits
 WHERE queue = :queue AND dimension = :dimension
