@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from harn_temporal.gates.models import Gates
 from harn_temporal.retry import RetryPolicy
 
 HandlerKind = Literal["local", "a2a", "worker"]
@@ -74,6 +75,8 @@ class Binding(BaseModel):
     """For `a2a://`: follow a task that is pending; None takes its handle as the result."""
     bearer_env: str | None = None
     """For `a2a://`: the environment variable that holds the agent's token."""
+    gates: Gates | None = None
+    """What may hold its dispatches back; None for nothing."""
     fingerprint: str
     """SHA-256 over the trigger's normalized definition, without package and version."""
 

@@ -40,6 +40,14 @@ EVENT_ADDRESS = "harn_temporal.event"
 READMITTED_FROM = "harn_temporal.readmitted_from"
 """On an envelope that `recover` appended: the address of the stranded one, in the same form."""
 
+HOLDER = "holder"
+PERMIT_ID = "permit_id"
+EXPIRES_AT_MS = "expires_at_ms"
+"""On gate records: who holds or waits, the permit, and until when it holds, in decimal."""
+
+GATE_ID = "harn_temporal.gate_id"
+"""On gate records of ours: what tells a gate from all others, whatever their names and topics."""
+
 _DIGITS = 9
 
 PROVENANCE_SCHEMA = "harn.provenance.schema"

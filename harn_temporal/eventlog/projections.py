@@ -11,15 +11,16 @@ from typing import Protocol, runtime_checkable
 from harn_temporal.errors import StoreError
 from harn_temporal.eventlog.bindings import BindingsProjection
 from harn_temporal.eventlog.cancel_requests import CancelRequestsProjection
+from harn_temporal.eventlog.circuits import CircuitsProjection
 from harn_temporal.eventlog.dead_letters import DeadLettersProjection
 from harn_temporal.eventlog.dispatches import DispatchesProjection
 from harn_temporal.eventlog.fields import Malformed
+from harn_temporal.eventlog.gates import GatesProjection
 from harn_temporal.eventlog.inbox import InboxProjection
 from harn_temporal.eventlog.queues import QueuesProjection
 from harn_temporal.eventlog.records import Record
 from harn_temporal.eventlog.session import Session
 from harn_temporal.eventlog.statements import Statements
-from harn_temporal.eventlog.tallies import TalliesProjection
 from harn_temporal.headers import IDEMPOTENCY_KEY
 
 BATCH_RECORDS = 500
@@ -59,7 +60,8 @@ PROJECTIONS: tuple[Projection, ...] = (
     CancelRequestsProjection(),
     DeadLettersProjection(),
     QueuesProjection(),
-    TalliesProjection(),
+    GatesProjection(),
+    CircuitsProjection(),
 )
 
 

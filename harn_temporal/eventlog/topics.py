@@ -22,6 +22,9 @@ ORCHESTRATOR_LIFECYCLE = "orchestrator.lifecycle"
 ACTION_GRAPH = "observability.action_graph"
 WORKER_QUEUES = "worker.queues"
 WORKER_PREFIX = "worker."
+CIRCUIT_PREFIX = "trigger.circuit."
+GATE_KINDS = ("batch", "debounce", "rate_limit", "throttle", "singleton", "concurrency")
+_GATE_PREFIXES = tuple(f"trigger.{kind}." for kind in GATE_KINDS)
 
 TENANT_PREFIX = "tenant."
 NAME_LIMIT = 128
@@ -56,6 +59,20 @@ def tenant_topic(tenant_id: str | None, topic: str) -> str:
 def is_of(topic: str, plain: str) -> bool:
     """Whether `topic` is `plain` or the same topic of some tenant."""
     return topic == plain or (topic.startswith(TENANT_PREFIX) and topic.endswith(f".{plain}"))
+
+
+def gate_topic(kind: str, gate: str) -> str:
+    """Where the records of a gate lie, perhaps together with those of others."""
+    return f"trigger.{kind}.{safe_topic(gate)}"
+
+
+def gate_kind(topic: str) -> str | None:
+    """The kind of the gates whose records lie in a topic; None for other topics."""
+    return topic.split(".", 2)[1] if topic.startswith(_GATE_PREFIXES) else None
+
+
+def circuit_topic(destination: str) -> str:
+    return f"{CIRCUIT_PREFIX}{safe_topic(destination)}"
 
 
 def queue_topic(queue: str) -> str:

@@ -10,15 +10,16 @@ from harn_temporal.canonical import clean, clean_text, encode
 from harn_temporal.errors import NotJsonError, StoreError
 from harn_temporal.eventlog.bindings import BindingsTables
 from harn_temporal.eventlog.cancel_requests import CancelRequestTables
+from harn_temporal.eventlog.circuits import CircuitTables
 from harn_temporal.eventlog.dead_letters import DeadLetterTables
 from harn_temporal.eventlog.dispatches import DispatchTables
+from harn_temporal.eventlog.gate_tables import GateStore
 from harn_temporal.eventlog.inbox import InboxTables
 from harn_temporal.eventlog.projections import Skipped, fold_all
 from harn_temporal.eventlog.provenance import sealed_headers, stored_hash
 from harn_temporal.eventlog.queue_tables import QueueStore
 from harn_temporal.eventlog.records import Append, Appended, ConsumerCursor, Record, TopicHead
 from harn_temporal.eventlog.session import Session
-from harn_temporal.eventlog.tallies import TallyTables
 from harn_temporal.eventlog.topics import is_topic
 from harn_temporal.headers import IDEMPOTENCY_KEY, PROVENANCE_RECORD_HASH
 
@@ -36,7 +37,8 @@ class StoreReader:
         self._cancel_requests = CancelRequestTables(session)
         self._dead_letters = DeadLetterTables(session)
         self._queues = QueueStore(session, now_ms)
-        self._tallies = TallyTables(session)
+        self._gates = GateStore(session, now_ms)
+        self._circuits = CircuitTables(session)
 
     @property
     def now_ms(self) -> int:
@@ -67,8 +69,12 @@ class StoreReader:
         return self._queues
 
     @property
-    def tallies(self) -> TallyTables:
-        return self._tallies
+    def gates(self) -> GateStore:
+        return self._gates
+
+    @property
+    def circuits(self) -> CircuitTables:
+        return self._circuits
 
     def read(self, topic: str, after: int = 0, limit: int = 1000) -> list[Record]:
         return self._session.read(_checked(topic), after, limit)

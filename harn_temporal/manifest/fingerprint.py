@@ -20,6 +20,8 @@ def fingerprinted(binding: Binding) -> Binding:
     for name, field in Binding.model_fields.items():
         if name in definition and getattr(binding, name) == field.default:
             del definition[name]
+    if binding.gates is not None:
+        definition["gates"] = binding.gates.model_dump(mode="json", exclude_defaults=True)
     if "events" in definition:
         definition["events"] = sorted(set(definition["events"]))
     digest = hashlib.sha256(encode(definition)).hexdigest()

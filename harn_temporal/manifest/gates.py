@@ -8,56 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pydantic import BaseModel, ConfigDict
-
+from harn_temporal.gates.models import (
+    Batch,
+    Concurrency,
+    Debounce,
+    Gate,
+    PriorityOrder,
+    RateLimit,
+    Singleton,
+    Throttle,
+)
 from harn_temporal.manifest.expression_checks import cel_key
 from harn_temporal.manifest.problems import Notes
 from harn_temporal.manifest.table import Table
 
 COUNT_LIMIT = 2**32 - 1
 _COUNT = f"an integer from 1 to {COUNT_LIMIT}"
-
-
-class Gate(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class Concurrency(Gate):
-    max: int
-    key: str | None = None
-
-
-class Throttle(Gate):
-    period_ms: int
-    max: int
-    key: str | None = None
-
-
-class RateLimit(Gate):
-    period_ms: int
-    max: int
-    key: str | None = None
-
-
-class Debounce(Gate):
-    key: str
-    period_ms: int
-    max_wait_ms: int | None = None
-
-
-class Singleton(Gate):
-    key: str | None = None
-
-
-class Batch(Gate):
-    size: int
-    timeout_ms: int
-    key: str | None = None
-
-
-class PriorityOrder(Gate):
-    key: str
-    order: tuple[str, ...]
 
 
 def read_gates(table: Table, notes: Notes, trigger_id: str) -> dict[str, Gate]:

@@ -8,9 +8,10 @@ from typing import Any
 
 from harn_temporal.bindings import HandlerTarget, When
 from harn_temporal.durations import ALL_UNITS
+from harn_temporal.gates.models import Gate
 from harn_temporal.manifest.agent_tables import AgentTable, read_agent_table, read_bearer_env
 from harn_temporal.manifest.expression_checks import check_cel, jmespath_field
-from harn_temporal.manifest.gates import Gate, gates_named, read_gates
+from harn_temporal.manifest.gates import gates_named, read_gates
 from harn_temporal.manifest.handler_uri import check_function, read_handler, reads_as_function
 from harn_temporal.manifest.keys import UNUSED_TRIGGER_KEYS
 from harn_temporal.manifest.problems import Notes

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harn_temporal.bindings import DEFAULT_TIMEOUT_MS, Binding
+from harn_temporal.gates.models import Gates
 from harn_temporal.manifest.fingerprint import fingerprinted
 from harn_temporal.manifest.gates import check_together, refuse
 from harn_temporal.manifest.keys import UNUSED_TRIGGER_KEYS
@@ -167,6 +168,7 @@ class TriggerReader:
             allow_cleartext=bool(settings.allow_cleartext),
             follow=None if settings.agent is None else settings.agent.follow,
             bearer_env=settings.bearer_env,
+            gates=Gates.model_validate(settings.gates) if settings.gates else None,
             fingerprint="",
         )
         yield Trigger(fingerprinted(binding), settings.kept)

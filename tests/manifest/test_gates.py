@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harn_temporal.manifest.gates import (
+from harn_temporal.gates.models import (
     Batch,
     Concurrency,
     Debounce,
@@ -10,8 +10,8 @@ from harn_temporal.manifest.gates import (
     RateLimit,
     Singleton,
     Throttle,
-    read_gates,
 )
+from harn_temporal.manifest.gates import read_gates
 from harn_temporal.manifest.problems import Notes, Place, Problems
 from harn_temporal.manifest.table import Table
 
