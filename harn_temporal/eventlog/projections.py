@@ -21,6 +21,7 @@ from harn_temporal.eventlog.queues import QueuesProjection
 from harn_temporal.eventlog.records import Record
 from harn_temporal.eventlog.session import Session
 from harn_temporal.eventlog.statements import Statements
+from harn_temporal.eventlog.tallies import TalliesProjection
 from harn_temporal.headers import IDEMPOTENCY_KEY
 
 BATCH_RECORDS = 500
@@ -60,6 +61,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     CancelRequestsProjection(),
     DeadLettersProjection(),
     QueuesProjection(),
+    TalliesProjection(),
     GatesProjection(),
     CircuitsProjection(),
 )

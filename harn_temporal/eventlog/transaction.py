@@ -20,6 +20,7 @@ from harn_temporal.eventlog.provenance import sealed_headers, stored_hash
 from harn_temporal.eventlog.queue_tables import QueueStore
 from harn_temporal.eventlog.records import Append, Appended, ConsumerCursor, Record, TopicHead
 from harn_temporal.eventlog.session import Session
+from harn_temporal.eventlog.tallies import TallyTables
 from harn_temporal.eventlog.topics import is_topic
 from harn_temporal.headers import IDEMPOTENCY_KEY, PROVENANCE_RECORD_HASH
 
@@ -37,6 +38,7 @@ class StoreReader:
         self._cancel_requests = CancelRequestTables(session)
         self._dead_letters = DeadLetterTables(session)
         self._queues = QueueStore(session, now_ms)
+        self._tallies = TallyTables(session)
         self._gates = GateStore(session, now_ms)
         self._circuits = CircuitTables(session)
 
@@ -75,6 +77,10 @@ class StoreReader:
     @property
     def circuits(self) -> CircuitTables:
         return self._circuits
+
+    @property
+    def tallies(self) -> TallyTables:
+        return self._tallies
 
     def read(self, topic: str, after: int = 0, limit: int = 1000) -> list[Record]:
         return self._session.read(_checked(topic), after, limit)
