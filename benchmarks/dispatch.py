@@ -43,7 +43,6 @@ from harn_temporal.pump_figures import PumpFigures
 from harn_temporal.registry import register
 from harn_temporal.temporal.converter import data_converter
 from harn_temporal.temporal.embedded_files import EmbeddedFiles
-from harn_temporal.temporal.sandbox import workflow_runner
 from harn_temporal.temporal.search_attributes import register_search_attributes
 from harn_temporal.temporal.server_process import find_binary, start_server, stop_server
 from harn_temporal.temporal.starter import Started, start_dispatch
@@ -314,12 +313,12 @@ class Bench:
 
 
 def _raw_worker(client: Client) -> Worker:
+    """With what the SDK gives a worker that is told nothing else, and the limits of ours."""
     return Worker(
         client,
         task_queue=RAW_QUEUE,
         workflows=[RawWorkflow],
         activities=[do_nothing],
-        workflow_runner=workflow_runner(),
         max_concurrent_activities=DEFAULT_MAX_CONCURRENT,
         sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
         graceful_shutdown_timeout=timedelta(seconds=1),

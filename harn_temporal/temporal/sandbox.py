@@ -1,7 +1,8 @@
-"""The sandbox in which workflows run, and what they share with the process around it."""
+"""How workflows run: as they are on a worker, in the sandbox where histories are replayed."""
 
 from __future__ import annotations
 
+from temporalio.worker import UnsandboxedWorkflowRunner, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 MODELS = (
@@ -13,6 +14,8 @@ MODELS = (
     "harn_temporal.durations",
     "harn_temporal.errors",
     "harn_temporal.events",
+    "harn_temporal.gate_contracts",
+    "harn_temporal.gates",
     "harn_temporal.ids",
     "harn_temporal.providers",
     "harn_temporal.redaction",
@@ -20,18 +23,17 @@ MODELS = (
 )
 """Modules of models and plain functions: shared by all runs, since they keep no state."""
 
-EVERYTHING = ("harn_temporal",)
 
-
-def workflow_runner(*, strict: bool = False) -> SandboxedWorkflowRunner:
+def workflow_runner(*, strict: bool = False) -> WorkflowRunner:
     """The runner for workers; `strict` is for replays.
 
-    A module that is not shared is imported anew for each run, which costs several times what the
-    rest of a dispatch does. Workflows of a worker are this package's own, so it shares all of it.
-    That they call nothing that differs from run to run is held where histories are replayed: there
-    their modules are imported into the sandbox, which refuses such calls.
+    Temporal's sandbox imports the modules of a workflow anew for each run, so as to refuse calls
+    that differ from run to run. That costs more than all the rest of a dispatch, and a worker's
+    workflows are this package's own: so it is held where histories are replayed, by the sandbox,
+    that they make no such call, and a worker runs them as they are.
     """
-    shared = MODELS if strict else EVERYTHING
+    if not strict:
+        return UnsandboxedWorkflowRunner()
     return SandboxedWorkflowRunner(
-        restrictions=SandboxRestrictions.default.with_passthrough_modules(*shared)
+        restrictions=SandboxRestrictions.default.with_passthrough_modules(*MODELS)
     )

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
-import subprocess
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from temporalio.api.failure.v1 import Failure
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
-from temporalio.worker.workflow_sandbox._importer import Importer
-from temporalio.worker.workflow_sandbox._restrictions import RestrictionContext
+from temporalio.worker import UnsandboxedWorkflowRunner
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from harn_temporal.activities.envelopes import Envelopes
 from harn_temporal.errors import StoreError, TemporalUnavailableError
@@ -127,31 +123,14 @@ async def test_only_a_small_event_is_carried(requested, request_, binding, size,
     assert (made.event_id, made.address.event_id) == (event.id, 1)
 
 
-def test_only_models_are_shared_with_the_strict_sandbox():
-    passed = workflow_runner(strict=True).restrictions.passthrough_modules
+def test_replays_share_only_models_with_the_sandbox():
+    strict = workflow_runner(strict=True)
+    assert isinstance(strict, SandboxedWorkflowRunner)
+    passed = strict.restrictions.passthrough_modules
     assert set(MODELS) <= passed
     assert not {name for name in passed if name.startswith("harn_temporal.workflows")}
     assert "harn_temporal" not in passed
 
 
-def test_every_model_that_workflows_import_is_shared():
-    folder = Path(__file__).parents[2] / "workflows"
-    names = [f"harn_temporal.workflows.{path.stem}" for path in folder.glob("[a-z]*.py")]
-    code = f"import importlib, sys; [importlib.import_module(each) for each in {names}]; "
-    code += "print(*(each for each in sys.modules if each.startswith('harn_temporal.')))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    imported = set(done.stdout.split()) - {"harn_temporal.workflows", *names}
-    assert imported == set(MODELS)
-
-
-def test_a_run_on_a_worker_imports_nothing_anew():
-    """Imports cost every run milliseconds, several times what the rest of a dispatch does."""
-    runner = workflow_runner()
-    importer = Importer(runner.restrictions, RestrictionContext())
-    with importer.applied():
-        inside = importlib.import_module("harn_temporal.workflows.dispatch")
-    assert inside is importlib.import_module("harn_temporal.workflows.dispatch")
-    strict = Importer(workflow_runner(strict=True).restrictions, RestrictionContext())
-    with strict.applied():
-        anew = importlib.import_module("harn_temporal.workflows.dispatch")
-    assert anew is not inside
+def test_workers_import_nothing_anew_for_a_run():
+    assert isinstance(workflow_runner(), UnsandboxedWorkflowRunner)
