@@ -1,0 +1,101 @@
+"""Drains that are killed again and again: every job is acked once, and none is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections import Counter
+
+import pytest
+
+from harn_temporal.eventlog import StoreSettings, open_event_log
+
+LIB = """
+import asyncio
+import os
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+async def on_task(event):
+    with (HERE / "handled").open("a") as file:
+        file.write(f"{event.raw['n']}-{os.getpid()}\\n")
+    await asyncio.sleep(0.02)
+"""
+
+
+class Drains:
+    """So many at a time, of one package, each started anew when it was killed."""
+
+    def __init__(self, place, count, *options):
+        self._place = place
+        self._options = options
+        self.killed = set()
+        self.running = [self._start() for _ in range(count)]
+
+    def _start(self):
+        return self._place.start(
+            "queue", "drain", "triage", "--claim-ttl", "5s", "--max-concurrent", "8",
+            "--config", "consumer/harn.toml", "--state-dir", "./state", *self._options,
+        )  # fmt: skip
+
+    def kill(self, number):
+        process = self.running[number]
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+            self.killed.add(process.pid)
+        self.running[number] = self._start()
+
+
+def kill_while_draining(place, *, jobs, consumers, kills, options):
+    (place.folder / "consumer/lib.py").write_text(LIB)
+    lines = "".join(json.dumps({"kind": "a2a.task.received", "n": n}) + "\n" for n in range(jobs))
+    (place.folder / "jobs.jsonl").write_text(lines)
+    enqueued = place.queue("enqueue", "triage", "incoming-review-task", "--from", "jobs.jsonl")
+    assert enqueued.code == 0, enqueued.err
+    drains = Drains(place, consumers, *options)
+    chance = random.Random(20_260_101)
+    for number in range(kills):
+        wanted = min(jobs - 1, (number + 1) * jobs // (kills + 2))
+        place.eventually(lambda wanted=wanted: len(set(place.handled)) >= wanted, 100)
+        drains.kill(chance.randrange(consumers))
+    asyncio.run(all_acked(place, jobs))
+    for process in drains.running:
+        assert process.wait(90) == 0
+    check(place, drains, jobs)
+
+
+def check(place, drains, jobs):
+    handled = Counter(line.partition("-")[0] for line in place.handled)
+    assert sorted(map(int, handled)) == list(range(jobs))
+    for number, times in handled.items():
+        pids = {int(x.partition("-")[2]) for x in place.handled if x.startswith(f"{number}-")}
+        assert times == 1 or pids & drains.killed, f"job {number} ran {times} times"
+
+
+async def all_acked(place, jobs):
+    log = await open_event_log(StoreSettings("sqlite", place.folder / "state/events.sqlite"))
+    deadline = time.monotonic() + 3600
+    while True:
+        records = await log.read("worker.triage.claims", 0, 1_000_000)
+        acked = [record.payload["job_event_id"] for record in records if record.kind == "job_acked"]
+        if len(set(acked)) == jobs:
+            break
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.2)
+    assert len(acked) == jobs
+    await log.close()
+
+
+def test_killed_drains(place):
+    kill_while_draining(place, jobs=120, consumers=2, kills=3, options=["--inline"])
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_four_consumers_with_children(place):
+    kill_while_draining(place, jobs=5000, consumers=4, kills=120, options=[])
