@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from harn_temporal.cli.logs import LineFormatter, configure_logging
+from harn_temporal.cli.logs import LineFormatter, OutageFilter, configure_logging
 
 
 @pytest.fixture
@@ -62,3 +62,28 @@ def test_what_a_handler_logs_is_shown(kept_loggers, capsys):
     assert [line.split(" ", 1)[1] for line in shown] == [
         "info harn_temporal.handler attempt 1 of 3"
     ]
+
+
+def test_fields_without_a_value_are_left_out(record):
+    record.tenant_id = None
+
+    assert "tenant_id" not in LineFormatter(tracebacks=False).format(record)
+
+
+def test_an_outage_is_one_short_line_a_half_minute():
+    outage = OutageFilter()
+
+    def core(created, name="temporalio.core-sdk_core::temporalio_client::retry"):
+        record = logging.makeLogRecord({"name": name, "msg": "%s", "args": ("x" * 500,)})
+        record.created = created
+        return record
+
+    first = core(100.0)
+    assert [outage.filter(each) for each in (first, core(101.0), core(129.9), core(130.0))] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+    assert first.getMessage() == "x" * 240 + "…"
+    assert outage.filter(core(100.0, "temporalio.worker"))
