@@ -20,6 +20,7 @@ from harn_temporal.bindings import Binding
 from harn_temporal.contracts import DispatchRequest, RemoteTask
 from harn_temporal.durations import format_duration
 from harn_temporal.errors import UsageError
+from harn_temporal.telemetry import tracing
 
 T = TypeVar("T")
 
@@ -38,8 +39,10 @@ class AgentHop:
         began = time.monotonic()
         outcome: HopOutcome = "abandoned"
         try:
-            end = await self._uninterrupted(self._send(request), request.binding)
-            outcome = _metric(end)
+            with tracing.span(tracing.HOP, kind="client", attributes=_target(request)) as span:
+                end = await self._uninterrupted(self._send(request), request.binding)
+                outcome = _metric(end)
+                span.set({"harn.outcome": outcome})
         finally:
             observe_hop(request.binding.handler.uri, outcome, time.monotonic() - began)
         return end
@@ -112,6 +115,10 @@ def peer_of(binding: Binding) -> Peer:
         allow_cleartext=binding.allow_cleartext,
         bearer_env=binding.bearer_env,
     )
+
+
+def _target(request: DispatchRequest) -> tracing.Attributes:
+    return {"harn.target_uri": request.binding.handler.uri}
 
 
 def _message(request: DispatchRequest) -> HopMessage:

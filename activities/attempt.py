@@ -32,6 +32,8 @@ from harn_temporal.errors import HandlerLoadError
 from harn_temporal.event_address import with_event
 from harn_temporal.eventlog.log import EventLog
 from harn_temporal.handlers import Handler
+from harn_temporal.telemetry import tracing
+from harn_temporal.telemetry.dispatch_spans import dispatch_span, tell_outcome
 from harn_temporal.workflows.activity_types import (
     RECORD_CANCELLED,
     RECORD_LOST_ATTEMPT,
@@ -70,17 +72,25 @@ class AttemptActivities:
         async with beating():
             with store_failures_told():
                 request = await with_event(self._log, message.dispatch)
-                records = self._records(request, message.dispatch_id, message.attempt)
-                outcome = await records.start()
-                self._tell_start(request, message.attempt, records.started_at_ms)
-            if outcome is None and request.binding.handler.kind == "worker":
-                outcome = await until_written(
-                    lambda: records.act(lambda tx: enqueued(tx, request, message.attempt))
-                )
-            elif outcome is None:
-                end = await self._handle(request, message.attempt)
-                outcome = await until_written(lambda: _write(records, request, message, end))
+            with dispatch_span(tracing.ATTEMPT, request, attempt=message.attempt) as span:
+                joined = request.model_copy(update={"traceparent": span.traceparent})
+                outcome = await self._attempted(message, joined)
+                tell_outcome(span, outcome)
         return told(request, outcome)
+
+    async def _attempted(self, message: AttemptRequest, request: DispatchRequest) -> AttemptOutcome:
+        with store_failures_told():
+            records = self._records(request, message.dispatch_id, message.attempt)
+            outcome = await records.start()
+            self._tell_start(request, message.attempt, records.started_at_ms)
+        if outcome is not None:
+            return outcome
+        if request.binding.handler.kind == "worker":
+            return await until_written(
+                lambda: records.act(lambda tx: enqueued(tx, request, message.attempt))
+            )
+        end = await self._handle(request, message.attempt)
+        return await until_written(lambda: _write(records, request, message, end))
 
     @activity.defn(name=RECORD_LOST_ATTEMPT.name)
     async def record_lost_attempt(self, message: LostAttempt) -> AttemptOutcome:

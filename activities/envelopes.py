@@ -100,6 +100,7 @@ class Envelopes:
             replay=replay,
             search_attributes=self._search_attributes,
             heartbeat_timeout_ms=self._heartbeat_timeout_ms,
+            traceparent=record.headers.get(headers.TRACEPARENT),
         )
 
     def _own_binding(self, record: Record, definitions: Definitions) -> Binding:

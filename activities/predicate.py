@@ -25,6 +25,8 @@ from harn_temporal.event_address import with_event
 from harn_temporal.eventlog.log import EventLog, Record, Transaction
 from harn_temporal.events import TriggerEvent
 from harn_temporal.expressions import compile_cel
+from harn_temporal.telemetry import tracing
+from harn_temporal.telemetry.dispatch_spans import dispatch_span
 from harn_temporal.workflows.activity_types import EVALUATE_WHEN
 
 if TYPE_CHECKING:
@@ -73,7 +75,9 @@ class PredicateActivities:
                 if await self._log.query(lambda reader: cancel_requested(reader, message.dispatch)):
                     return PredicateVerdict(passed=False, cancelled=True)
                 request = await with_event(self._log, message.dispatch)
-            answer = await self._answer(request)
+            with dispatch_span(tracing.PREDICATE, request) as span:
+                answer = await self._answer(request)
+                span.set({"harn.passed": answer.passed})
             with store_failures_told():
                 return await self._append(request, message.dispatch_id, key, answer)
 

@@ -20,6 +20,8 @@ from harn_temporal.headers import ACCEPTED_AT_MS
 from harn_temporal.naming import dispatch_workflow_id
 from harn_temporal.pump_figures import Admission, PumpFigures
 from harn_temporal.pump_records import PumpRecords
+from harn_temporal.telemetry import tracing
+from harn_temporal.telemetry.dispatch_spans import dispatch_span
 
 logger = logging.getLogger("harn_temporal.pump")
 
@@ -187,7 +189,8 @@ class Admissions:
 
     async def _start_one(self, job: _Job) -> None:
         try:
-            await self._start(job.request)
+            with dispatch_span(tracing.ADMIT, job.request, kind="consumer") as span:
+                await self._start(job.request.model_copy(update={"traceparent": span.traceparent}))
         except DispatchRefusedError as error:
             job.refusal = error
             logger.error(  # noqa: TRY400 - the request is at fault, not the code

@@ -321,6 +321,7 @@ def _ticket(claim: Claim, job: QueuedJob) -> JobTicket:
         replay_of_event_id=job.replay_of_event_id,
         priority=job.priority,
         fairness_key=claim.scheduling.fairness_key,
+        traceparent=job.traceparent,
     )
 
 

@@ -35,6 +35,7 @@ class JobTicket(Message):
     replay_of_event_id: str | None = None
     priority: Priority = "normal"
     fairness_key: str = ""
+    traceparent: str | None = None
 
 
 class JobReport(Message):

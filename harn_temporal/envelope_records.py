@@ -11,6 +11,7 @@ from harn_temporal.bindings import Binding
 from harn_temporal.eventlog import topics
 from harn_temporal.eventlog.records import Append
 from harn_temporal.events import TriggerEvent
+from harn_temporal.trace_ids import traceparent_in
 
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
 
@@ -40,7 +41,7 @@ def event_records(
     if replay is not None:
         found[headers.REPLAY_OF] = event.id
         ours[headers.REPLAY] = str(replay)
-    joined = traceparent or _traceparent(event)
+    joined = traceparent or traceparent_in(event.headers)
     # A malformed one joins no trace, and a reader may stumble on it.
     if joined is not None and _TRACEPARENT.fullmatch(joined):
         ours[headers.TRACEPARENT] = joined
@@ -83,13 +84,6 @@ def event_headers(binding: Binding, event: TriggerEvent) -> dict[str, str]:
         headers.TENANT_ID: event.tenant_id,
     }
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _traceparent(event: TriggerEvent) -> str | None:
-    return next(
-        (value for name, value in event.headers.items() if name.lower() == headers.TRACEPARENT),
-        None,
-    )
 
 
 def _epoch_ms(moment: str, otherwise: int) -> int:

@@ -28,6 +28,8 @@ from harn_temporal.eventlog.records import Append
 from harn_temporal.events import TriggerEvent
 from harn_temporal.expressions import JmesExpression, compile_jmespath, is_true
 from harn_temporal.naming import dispatch_workflow_id
+from harn_temporal.telemetry import tracing
+from harn_temporal.trace_ids import traceparent_in
 
 PAYLOAD_LIMIT = 10 * 1024 * 1024
 """Bytes of JSON that an event's payload as it came (`provider_payload.raw`) may have."""
@@ -93,10 +95,21 @@ async def ingest(
     Raises EventError for an event that is too large, NotFoundError where `only` names no trigger.
     """
     chosen = _chosen(bindings, event, only)
-    # Expressions and the measure of a large event take long enough to hold up the event loop.
-    event_json, candidates = await asyncio.to_thread(_prepare, chosen, event, only)
-    delivery = _Delivery(event, event_json, package)
-    return [await _ingest_for(log, delivery, candidate) for candidate in candidates]
+    with tracing.span(
+        tracing.INGEST,
+        traceparent=traceparent_in(event.headers),
+        trace_id=event.trace_id,
+        attributes=_attributes(event),
+    ):
+        # Expressions and the measure of a large event take long enough to hold up the event loop.
+        event_json, candidates = await asyncio.to_thread(_prepare, chosen, event, only)
+        delivery = _Delivery(event, event_json, package)
+        return [await _ingest_for(log, delivery, candidate) for candidate in candidates]
+
+
+def _attributes(event: TriggerEvent) -> dict[str, str | int | bool]:
+    found = {"event_id": event.id, "trace_id": event.trace_id, "provider": event.provider}
+    return {**{f"harn.{name}": value for name, value in found.items()}, "harn.kind": event.kind}
 
 
 async def _ingest_for(log: EventLog, delivery: _Delivery, candidate: _Candidate) -> Ingested:
@@ -106,8 +119,12 @@ async def _ingest_for(log: EventLog, delivery: _Delivery, candidate: _Candidate)
     status: Literal["accepted", "duplicate", "filtered"] = "filtered"
     address = None
     if not candidate.filtered:
-        address = await _claim_and_append(log, delivery, candidate)
-        status = "duplicate" if address is None else "accepted"
+        with tracing.span(
+            tracing.APPEND, kind="producer", attributes={"harn.trigger_id": binding.trigger_id}
+        ) as span:
+            address = await _claim_and_append(log, delivery, candidate, span.traceparent)
+            status = "duplicate" if address is None else "accepted"
+            span.set({"harn.status": status})
         if address is None:
             count_dropped(binding.trigger_id, "inbox_duplicate")
     return Ingested(
@@ -198,7 +215,7 @@ def _compiled(source: str) -> JmesExpression:
 
 
 async def _claim_and_append(
-    log: EventLog, delivery: _Delivery, candidate: _Candidate
+    log: EventLog, delivery: _Delivery, candidate: _Candidate, traceparent: str | None
 ) -> EventAddress | None:
     """The address of the envelope; None, and nothing appended, where the key is claimed."""
 
@@ -211,13 +228,17 @@ async def _claim_and_append(
         )
         if held is not None:
             return None
-        appended = tx.append(_records(delivery, candidate, now_ms=tx.now_ms))
+        appended = tx.append(
+            _records(delivery, candidate, now_ms=tx.now_ms, traceparent=traceparent)
+        )
         return address_of(appended.records[-1])
 
     return await log.transact(work)
 
 
-def _records(delivery: _Delivery, candidate: _Candidate, *, now_ms: int) -> list[Append]:
+def _records(
+    delivery: _Delivery, candidate: _Candidate, *, now_ms: int, traceparent: str | None
+) -> list[Append]:
     """The claim, the record that replay reads, and the envelope as the last one."""
     binding = candidate.binding
     claim = Append(
@@ -234,7 +255,12 @@ def _records(delivery: _Delivery, candidate: _Candidate, *, now_ms: int) -> list
     return [
         claim,
         *event_records(
-            binding, delivery.event, delivery.event_json, package=delivery.package, now_ms=now_ms
+            binding,
+            delivery.event,
+            delivery.event_json,
+            package=delivery.package,
+            now_ms=now_ms,
+            traceparent=traceparent,
         ),
     ]
 

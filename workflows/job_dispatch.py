@@ -153,6 +153,7 @@ class JobDispatch:
                 job_event_id=ticket.job_event_id,
                 claim_id=ticket.claim_id,
             ),
+            traceparent=ticket.traceparent,
         )
 
     def _search_attributes(self, request: DispatchRequest) -> TypedSearchAttributes:

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Mapping
-from hashlib import sha256
 from urllib.parse import quote
 
 from harn_temporal.headers import TRACEPARENT
+from harn_temporal.telemetry import tracing
+from harn_temporal.trace_ids import parse_traceparent, traceparent_in, w3c_trace_id
 
 TRACE_ID = "A2A-Trace-Id"
 
-_TRACEPARENT = re.compile(
-    r"[0-9a-f]{2}-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-(?P<flags>[0-9a-f]{2})"
-)
-_UUID_HEX = re.compile(r"[0-9a-f]{32}")
 _SAMPLED = "01"
 
 
 def trace_headers(trace_id: str, event_headers: Mapping[str, str]) -> dict[str, str]:
-    """`A2A-Trace-Id`, and a `traceparent` of the sender's trace where the event came with one."""
-    found = _TRACEPARENT.fullmatch(event_headers.get(TRACEPARENT, ""))
-    if found and found["trace"].strip("0") and found["span"].strip("0"):
-        trace, flags = found["trace"], found["flags"]
+    """`A2A-Trace-Id`, and a `traceparent`: the current span's where there is one.
+
+    Else it is of the sender's trace where the event came with one, and of the event's own trace
+    where it did not.
+    """
+    joined = parse_traceparent(traceparent_in(event_headers))
+    if joined is not None:
+        trace, _, flags = joined
     else:
-        trace, flags = _trace_of(trace_id), _SAMPLED
+        trace, flags = w3c_trace_id(trace_id), _SAMPLED
+    made = f"00-{trace}-{secrets.token_hex(8)}-{flags}"
     return {
         TRACE_ID: quote(trace_id, safe="!#$&'()*+,/:;=?@[]~"),
-        TRACEPARENT: f"00-{trace}-{secrets.token_hex(8)}-{flags}",
+        TRACEPARENT: tracing.current_traceparent() or made,
     }
-
-
-def _trace_of(trace_id: str) -> str:
-    """Our trace ids hold a UUID, which is a trace id of W3C as it is."""
-    bare = trace_id.removeprefix("trace_").replace("-", "").lower()
-    return bare if _UUID_HEX.fullmatch(bare) else sha256(trace_id.encode()).hexdigest()[:32]

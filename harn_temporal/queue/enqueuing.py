@@ -8,9 +8,10 @@ from harn_temporal.errors import EventError, UsageError
 from harn_temporal.eventlog import topics
 from harn_temporal.eventlog.log import Transaction
 from harn_temporal.eventlog.records import Append, Record
-from harn_temporal.headers import AVAILABLE_AT_MS
+from harn_temporal.headers import AVAILABLE_AT_MS, TRACEPARENT
 from harn_temporal.queue.models import EnqueueReceipt, NewJob
 from harn_temporal.queue.names import checked_queue
+from harn_temporal.trace_ids import parse_traceparent
 
 
 def enqueue(
@@ -46,6 +47,8 @@ def _record(job: NewJob) -> Append:
     }
     if job.available_at_ms is not None:
         headers[AVAILABLE_AT_MS] = str(max(0, job.available_at_ms))
+    if job.traceparent is not None and parse_traceparent(job.traceparent):
+        headers[TRACEPARENT] = job.traceparent
     return Append(
         topics.queue_topic(job.queue),
         "trigger_dispatch",

@@ -30,6 +30,8 @@ class NewJob(Message):
     replay_of_event_id: str | None = None
     priority: Priority = "normal"
     available_at_ms: int | None = None
+    traceparent: str | None = None
+    """The span that enqueued it, in the form of W3C."""
 
 
 class EnqueueReceipt(Message):
@@ -141,3 +143,4 @@ class QueuedJob(Message):
     replay_of_event_id: str | None
     priority: Priority
     enqueued_at_ms: int
+    traceparent: str | None = None

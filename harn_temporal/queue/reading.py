@@ -8,6 +8,7 @@ from harn_temporal.errors import StoreError
 from harn_temporal.eventlog import topics
 from harn_temporal.eventlog.log import Reader
 from harn_temporal.eventlog.queue_tables import ListedJob, Pause
+from harn_temporal.headers import TRACEPARENT
 from harn_temporal.queue.models import JobState, QueuedJob
 from harn_temporal.scheduler.policy import Policy
 
@@ -33,6 +34,7 @@ def load_job(reader: Reader, queue: str, job_event_id: int) -> QueuedJob | None:
             replay_of_event_id=payload.get("replay_of_event_id"),
             priority=payload.get("priority", "normal"),
             enqueued_at_ms=record.occurred_at_ms,
+            traceparent=record.headers.get(TRACEPARENT),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"record {job_event_id} of topic {topic} is no job: {error}") from error

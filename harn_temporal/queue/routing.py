@@ -38,6 +38,7 @@ def enqueue_job(tx: Transaction, request: DispatchRequest) -> EnqueueReceipt:
         replay_of_event_id=request.replay_of_event_id,
         priority=priority_of(event, binding.priority),
         available_at_ms=None,
+        traceparent=request.traceparent,
     )
     return enqueue(tx, [job])[0]
 
