@@ -25,6 +25,12 @@ CLOCK_SKEW_MS = 60 * 60 * 1000
 REMEMBERED = 2000
 """Ids of other events that a mistyped one is compared with."""
 
+NODE_KEYS = (
+    "id", "label", "kind", "status", "outcome", "trace_id", "stage_id", "node_id", "worker_id",
+    "run_id", "run_path", "metadata",
+)  # fmt: skip
+EDGE_KEYS = ("from_id", "to_id", "kind", "label")
+
 Json = dict[str, Any]
 
 
@@ -45,7 +51,10 @@ class Graph:
                 self.edges.append(edge)
 
     def to_json(self) -> Json:
-        return {"nodes": list(self.nodes.values()), "edges": self.edges}
+        return {
+            "nodes": [_ordered(node, NODE_KEYS) for node in self.nodes.values()],
+            "edges": [_ordered(edge, EDGE_KEYS) for edge in self.edges],
+        }
 
 
 @dataclass(slots=True)
@@ -174,6 +183,11 @@ def _unknown(reader: Reader, event_id: str, others: list[str]) -> str:
     if near:
         return f"no dispatch of an event {event_id}. Did you mean {' or '.join(near)}?"
     return f"no dispatch of an event {event_id}. `harn-temporal trigger show ID` lists the latest"
+
+
+def _ordered(found: Json, keys: tuple[str, ...]) -> Json:
+    """For people: the log keeps keys sorted. What others added comes last."""
+    return {name: found[name] for name in keys if name in found} | found
 
 
 def _objects(update: Json, name: str) -> list[Json]:

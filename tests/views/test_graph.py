@@ -28,6 +28,8 @@ def test_nodes_are_merged_and_the_latest_counts(world: Any) -> None:
     graph = world.json("graph", event.id)
     e = event.id
     assert (graph["event_id"], graph["trace_id"]) == (e, event.trace_id)
+    assert list(graph["nodes"][0])[:5] == ["id", "label", "kind", "status", "outcome"]
+    assert list(graph["edges"][0]) == ["from_id", "to_id", "kind", "label"]
     assert nodes(graph) == {
         f"trigger:{e}": ("received", "received"),
         f"predicate:triage@v1:{e}": ("completed", "true"),
