@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 PAGE = 1000
 PROGRESS_S = 2.0
 SHARES_SHOWN = 20
+RESPONSE_KEYS = ("queue", "job_event_id", "consumer_id", "handled_at_ms", "outcome", "error")
 INTERRUPTED = "the drain was interrupted"
 
 ENDS = {
@@ -89,7 +90,7 @@ class _Seen:
         topic = responses_topic(self.queue)
         while page := await self.log.read(topic, self.responses_after, PAGE):
             self.responses_after = page[-1].event_id
-            self.responses += [payload for _, payload in self._ours(page)]
+            self.responses += [_ordered(payload) for _, payload in self._ours(page)]
 
     def _ours(self, page: list[Record]) -> list[tuple[Record, dict[str, Any]]]:
         found = []
@@ -111,6 +112,11 @@ class _Seen:
             if text != shown:
                 note(text)
             shown = text
+
+
+def _ordered(response: dict[str, Any]) -> dict[str, Any]:
+    """The keys of a response as Harn shows them; the log has them sorted."""
+    return {name: response.get(name) for name in RESPONSE_KEYS} | response
 
 
 def run_drain(

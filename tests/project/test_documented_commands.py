@@ -155,7 +155,24 @@ def test_every_command_has_a_section_and_runs(root: Path) -> None:
     run = "\n".join(b.text for b in blocks(root / "docs/cli.md") if b.kind == "tested")
     subcommands = ["trigger ls", "trigger show", "dlq ls", "dlq show", "log topics", "log read"]
     subcommands += ["trigger cancel", "trigger replay", "dlq replay", "dlq purge", "dlq export"]
-    subcommands += ["log tail", "log verify", "log rebuild", "up", "ingest", "fire", "doctor"]
+    subcommands += [
+        "queue enqueue",
+        "queue ls",
+        "queue jobs",
+        "queue pause",
+        "queue resume",
+        "queue drain",
+    ]
+    subcommands += [
+        "queue purge",
+        "log tail",
+        "log verify",
+        "log rebuild",
+        "up",
+        "ingest",
+        "fire",
+        "doctor",
+    ]
     assert [each for each in subcommands if f"harn-temporal {each}" not in run] == []
 
 
