@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import shutil
 import sqlite3
 import sys
 from pathlib import Path
@@ -58,6 +59,10 @@ def check_handlers(path: Path) -> Check:
     return ok("handlers", found)
 
 
+ROOM_BYTES = 64 * 1024**2
+"""Less is soon used up by what EventLog and embedded server write between two checkpoints."""
+
+
 def check_state_dir(path: Path) -> Check:
     advice = "name another place with --state-dir or HARN_ORCHESTRATOR_STATE_DIR"
     if path.exists():
@@ -65,6 +70,10 @@ def check_state_dir(path: Path) -> Check:
             return error("state_dir", f"{path} is no directory", advice)
         if not os.access(path, os.W_OK | os.X_OK):
             return error("state_dir", f"{path} cannot be written to", advice)
+        free = shutil.disk_usage(path).free
+        if free < ROOM_BYTES:
+            found = f"{path} is on a disk with {free // 1024} KiB left"
+            return warning("state_dir", found, f"make room, or {advice}")
         return ok("state_dir", str(path))
     parent = next(each for each in path.absolute().parents if each.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import methodcaller
 from pathlib import Path
 
 from harn_temporal.checkup.check import Check, error, ok, warning
@@ -12,9 +11,7 @@ from harn_temporal.errors import HarnTemporalError, UsageError
 from harn_temporal.eventlog import StoreSettings, open_event_log
 from harn_temporal.eventlog.log import ConsumerCursor, EventLog, Reader
 from harn_temporal.eventlog.topics import INBOX_ENVELOPES
-from harn_temporal.headers import PACKAGE
 from harn_temporal.inspection.overview import WORKER_SEEN_MS, dispatcher_figures
-from harn_temporal.inspection.paging import records_of, topics_like
 from harn_temporal.naming import pump_consumer
 
 SHOWN = 3
@@ -92,10 +89,11 @@ async def _dispatcher(log: EventLog) -> Check:
 
 
 async def _workers(log: EventLog, package: str) -> Check:
-    def look(reader: Reader) -> tuple[ConsumerCursor | None, int]:
-        return reader.consumer(INBOX_ENVELOPES, pump_consumer(package)), reader.now_ms
+    def look(reader: Reader) -> tuple[ConsumerCursor | None, int, int]:
+        consumer = reader.consumer(INBOX_ENVELOPES, pump_consumer(package))
+        return consumer, reader.dispatches.count_waiting(package).count, reader.now_ms
 
-    consumer, now_ms = await log.query(look)
+    consumer, waiting, now_ms = await log.query(look)
     if consumer is not None and now_ms - consumer.updated_at_ms <= WORKER_SEEN_MS:
         return ok("workers", f"one of {package} pumps the inbox")
     if consumer is None:
@@ -103,17 +101,6 @@ async def _workers(log: EventLog, package: str) -> Check:
     else:
         silence = format_duration((now_ms - consumer.updated_at_ms) // 1000 * 1000)
         found = f"none of {package} has been seen for {silence}"
-    waiting = await _waiting(log, package)
     if waiting:
         found += f"; {waiting} envelope{'s' if waiting != 1 else ''} waiting"
     return warning("workers", found, "start one with `harn-temporal up` or `harn-temporal worker`")
-
-
-async def _waiting(log: EventLog, package: str) -> int:
-    """Envelopes of the package that lie behind its pump's cursors."""
-    count = 0
-    for topic in await topics_like(log, INBOX_ENVELOPES):
-        cursor = await log.query(methodcaller("cursor", topic, pump_consumer(package)))
-        async for record in records_of(log, topic, cursor):
-            count += record.headers.get(PACKAGE) == package
-    return count

@@ -1,17 +1,19 @@
 import json
 import os
+import shutil
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from harn_temporal.clock import system_clock
 from harn_temporal.eventlog.log import Append, EventLog
-from harn_temporal.headers import PACKAGE
-from harn_temporal.naming import pump_consumer
+from harn_temporal.headers import OUTCOME, PACKAGE, WORKFLOW_ID
+from harn_temporal.naming import dispatch_workflow_id, pump_consumer
 
 MANIFEST = """
 [package]
@@ -119,6 +121,22 @@ def test_a_state_directory_that_cannot_be_written(program: Any, work: Path) -> N
     assert check(program("doctor", "--json"), "state_dir")["state"] == "error"
 
 
+def test_a_disk_that_is_almost_full(
+    program: Any, work: Path, filled: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=5 * 1024))
+
+    ran = program("doctor", "--json")
+
+    assert check(ran, "state_dir") == {
+        "name": "state_dir",
+        "state": "warning",
+        "found": f"{program.state_dir} is on a disk with 5 KiB left",
+        "advice": "make room, or name another place with --state-dir or "
+        "HARN_ORCHESTRATOR_STATE_DIR",
+    }
+
+
 def test_a_store_that_is_none(program: Any, work: Path) -> None:
     path = program.settings().path
     path.parent.mkdir(parents=True)
@@ -146,8 +164,16 @@ def test_records_that_no_projection_understands(program: Any, work: Path) -> Non
     assert "trigger.inbox.claims 1: " in check(ran, "projections")["found"]
 
 
-def envelope(topic: str, package: str) -> Append:
-    return Append(topic, "event_ingested", {"event": {}}, {PACKAGE: package})
+def envelope(topic: str, package: str, event_id: str) -> Append:
+    headers = {PACKAGE: package, "trigger_id": "new", "event_id": event_id}
+    return Append(topic, "event_ingested", {"event": {}}, headers)
+
+
+def end(package: str, event_id: str) -> Append:
+    """As `fire --wait` leaves it, which dispatches what no pump has seen."""
+    workflow_id = dispatch_workflow_id(package, "new", event_id)
+    headers = {WORKFLOW_ID: workflow_id, OUTCOME: "succeeded", "attempt": "1"}
+    return Append("trigger.outbox", "dispatch_succeeded", {}, headers)
 
 
 @pytest.mark.parametrize(
@@ -162,9 +188,11 @@ def test_workers(program: Any, work: Path, silent_ms: int | None, expected: str)
     topics = ("trigger.inbox.envelopes", "tenant.acme.trigger.inbox.envelopes")
 
     async def fill(log: EventLog) -> None:
-        await log.append([envelope(topics[0], "triage"), envelope(topics[0], "other")])
-        await log.append([envelope(topics[1], "triage")])
+        await log.append([envelope(topics[0], "triage", "a"), envelope(topics[0], "other", "a")])
+        await log.append([envelope(topics[1], "triage", "b"), envelope(topics[0], "triage", "c")])
+        await log.append([end("triage", "c")])
         if silent_ms is not None:
+            await log.append([end("triage", "a")])
             consumer = pump_consumer("triage")
             await log.transact(lambda transaction: transaction.ack(topics[0], consumer, 2))
 
