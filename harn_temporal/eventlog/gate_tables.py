@@ -153,10 +153,13 @@ class GateTables:
 class GateStore(GateTables):
     """What a writer may do besides."""
 
-    def forget_idle(self, limit: int) -> int:
-        """Delete up to `limit` rows of gates about which nothing counts any more."""
-        left = limit
-        for (gate,) in self._statements.rows("gates.idle", now_ms=self._now_ms, limit=limit):
+    def forget_idle(self, limit: int, idle_ms: int) -> int:
+        """Delete up to `limit` rows of gates about which nothing has counted for so long.
+
+        That changes no answer, and after a rebuild, which brings them back, is done again.
+        """
+        left, until_ms = limit, self._now_ms - idle_ms
+        for (gate,) in self._statements.rows("gates.idle", until_ms=until_ms, limit=limit):
             for name in ("gates.forget_hits", "gates.forget_slots", "gates.forget_freed"):
                 if left > 0:
                     left -= self._statements.run(name, gate=gate, limit=left)

@@ -16,6 +16,9 @@ from harn_temporal.gates.holding import abandoned, freed, renewed
 from harn_temporal.gates.models import GateKind
 from harn_temporal.gates.records import ABANDONED, stored_place, wakes_in
 
+IDLE_MS = 3_600_000
+"""How long a gate that nobody uses is still shown."""
+
 _RELEASED: dict[str, str] = {
     "concurrency": "concurrency_released",
     "singleton": "singleton_released",
@@ -102,15 +105,18 @@ def abandon(
     return wakes
 
 
-def sweep(tx: Transaction, limit: int = 100) -> Swept:
-    """End up to `limit` permits that have expired, and forget up to `limit` rows of idle gates."""
+def sweep(tx: Transaction, limit: int = 100, *, idle_ms: int = IDLE_MS) -> Swept:
+    """End up to `limit` permits that have expired, and forget up to `limit` rows of idle gates.
+
+    Idle is a gate about which nothing has counted for `idle_ms`.
+    """
     expired = tx.gates.expired(limit)
     counts = Counter(each.gate for each in expired)
     batch: list[Append] = []
     for number, count in counts.items():
         batch += _expired(tx, tx.gates.of(number), count, expired)
     wakes = wakes_in(tx.append(batch).records)
-    forgotten = tx.gates.forget_idle(limit)
+    forgotten = tx.gates.forget_idle(limit, idle_ms)
     done = len(expired) < limit and forgotten < limit
     return Swept(len(expired), forgotten, wakes, done)
 

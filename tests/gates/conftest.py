@@ -111,8 +111,8 @@ class Desk:
         permits = await self.log.transact(lambda tx: renew(tx, holder, ttl_ms))
         return [permit.gate for permit in permits]
 
-    async def sweep(self, limit: int = 100) -> Any:
-        return await self.log.transact(lambda tx: sweep(tx, limit))
+    async def sweep(self, limit: int = 100, idle_ms: int = 0) -> Any:
+        return await self.log.transact(lambda tx: sweep(tx, limit, idle_ms=idle_ms))
 
     async def circuit(self, holder: str, ttl_ms: int = 30_000) -> str:
         answer = await self.log.transact(

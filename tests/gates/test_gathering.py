@@ -105,7 +105,9 @@ async def batches(desk, count):
         for a in roots.values()
     ]
     assert [a.count for a in roots.values()] == [len(names) for names in members]
-    assert sorted(sum(members, []), key=int) == [f"{n}" for n in range(count)]
+    assert sorted((name for names in members for name in names), key=int) == [
+        f"{n}" for n in range(count)
+    ]
     for root, names in zip(roots, members, strict=True):
         assert names[0] == f"{root}"
         assert merged.count(names[0]) == len(names) - 1

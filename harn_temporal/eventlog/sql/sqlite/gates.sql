@@ -217,7 +217,7 @@ DELETE FROM @gates_freed WHERE gate = :gate AND at_ms = :at_ms AND seq = :seq
 DELETE FROM @gates_freed WHERE gate = :gate AND at_ms <= :at_ms
 
 -- name: gates.idle
-SELECT gate FROM @gates WHERE idle_from_ms <= :now_ms ORDER BY idle_from_ms LIMIT :limit
+SELECT gate FROM @gates WHERE idle_from_ms <= :until_ms ORDER BY idle_from_ms LIMIT :limit
 
 -- name: gates.forget_hits
 DELETE FROM @gates_hits WHERE (gate, seq) IN (
