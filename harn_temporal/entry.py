@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from harn_temporal.errors import HarnTemporalError
+from harn_temporal.telemetry import tracing
 
 INTERNAL_ERROR = 1
 INTERRUPTED = 130
@@ -31,6 +32,7 @@ def main() -> NoReturn:
         if isinstance(stream, io.TextIOWrapper):  # a locale without a character is no failure
             stream.reconfigure(errors="backslashreplace")
     code = run(sys.argv[1:])
+    tracing.stop()
     os._exit(_flushed(code))
 
 

@@ -48,6 +48,9 @@ COMMANDS: dict[str, Source] = {
     ),
     "graph": Source("harn_temporal.cli.graph:graph", "The action graph of an event"),
     "inspect": Source("harn_temporal.cli.inspect:inspect", "The state of a store in one view"),
+    "metrics": Source(
+        "harn_temporal.cli.metrics:metrics", "The Prometheus exposition, read from the store"
+    ),
     "doctor": Source(
         "harn_temporal.cli.doctor:doctor", "What is wrong with the set-up, and what to do about it"
     ),

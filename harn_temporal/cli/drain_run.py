@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from temporalio.client import WorkflowFailureError
 
-from harn_temporal.cli.logs import configure_logging
+from harn_temporal.cli.observing import observe
 from harn_temporal.cli.output import line, note, print_json, stdout_for_results_only, warn
 from harn_temporal.cli.stop_signals import StopSignals
 from harn_temporal.cli.stores import event_log, read_manifest
@@ -123,7 +123,7 @@ def run_drain(
     options: CommonOptions, temporal: TemporalOptions, drain: DrainOptions, *, as_json: bool
 ) -> None:
     """Drain, print the result, and exit 1 where jobs were handled and not acked."""
-    configure_logging(debug=options.debug)
+    observe(options)
     manifest = read_manifest(options, load_handlers=True)
     with stdout_for_results_only():
         found = asyncio.run(_run(options, temporal, manifest, drain))

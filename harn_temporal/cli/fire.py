@@ -57,11 +57,11 @@ def fire(
 
     Example: harn-temporal fire github-new-issue --payload issue.json --wait
     """
-    from harn_temporal.cli.logs import configure_logging
+    from harn_temporal.cli.observing import observe
     from harn_temporal.cli.stores import find_binding, read_manifest
 
     options = common_options(ctx)
-    configure_logging(debug=options.debug)
+    observe(options)
     if not wait and (address or profile):
         raise UsageError("--address and --profile go with --wait: without it, no Temporal is used")
     chosen = EventOptions(

@@ -49,11 +49,11 @@ def ingest(
 
     Example: harn-temporal ingest --provider github --kind issues.opened --payload issue.json
     """
-    from harn_temporal.cli.logs import configure_logging
+    from harn_temporal.cli.observing import observe
     from harn_temporal.cli.stores import read_manifest
 
     options = common_options(ctx)
-    configure_logging(debug=options.debug)
+    observe(options)
     if event is not None and (provider or kind):
         raise UsageError("--event is a whole event; --provider and --kind are part of it")
     if event is None and not (provider and kind):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime
 
-_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-_IN_THE_MESSAGE = frozenset({"temporal_activity", "temporal_workflow"})
-"""Extra fields of the SDK's loggers, which it puts into the message as well."""
+from harn_temporal.telemetry.log_fields import (
+    HANDLERS,
+    JsonFormatter,
+    extra_fields,
+    without_credentials,
+)
 
 _NOISY = "temporalio.activity"
 """Warns of each failed attempt, which the EventLog and the Web UI show already."""
-
-_HANDLERS = "harn_temporal.handler"
-"""The logger behind `context.log`."""
 
 _CORE_RETRIES = "temporalio.core-sdk_core::temporalio_client::retry"
 _OUTAGE_SECONDS = 30.0
@@ -33,13 +33,12 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
-        parts = [moment, record.levelname.lower(), record.name, record.getMessage()]
-        extra = vars(record).keys() - _PLAIN - _IN_THE_MESSAGE
-        fields = [(key, value) for key, value in vars(record).items() if key in extra]
-        parts += [f"{key}={value}" for key, value in fields if value is not None]
+        message = without_credentials(record.getMessage())
+        parts = [moment, record.levelname.lower(), record.name, message]
+        parts += [f"{name}={value}" for name, value in extra_fields(record)]
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
-            parts.append(f"({type(error).__name__}: {error})")
+            parts.append(without_credentials(f"({type(error).__name__}: {error})"))
             if self._tracebacks:
                 parts.append("\n" + self.formatException(record.exc_info))
         return " ".join(parts)
@@ -66,16 +65,18 @@ class OutageFilter(logging.Filter):
         return True
 
 
-def configure_logging(*, debug: bool) -> None:
+def configure_logging(*, debug: bool, as_json: bool = False, level: str | None = None) -> None:
     """Warnings of every library, and what handlers log through their context from INFO on.
 
-    With `debug` everything of ours, and tracebacks.
+    `level` is that of our own records instead. With `debug` everything of ours, and tracebacks.
     """
     handler = logging.StreamHandler()
-    handler.setFormatter(LineFormatter(tracebacks=debug))
+    formatter: logging.Formatter = LineFormatter(tracebacks=debug)
+    handler.setFormatter(JsonFormatter(tracebacks=debug) if as_json else formatter)
     if not debug:
         handler.addFilter(OutageFilter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    logging.getLogger("harn_temporal").setLevel(logging.DEBUG if debug else logging.WARNING)
-    logging.getLogger(_HANDLERS).setLevel(logging.DEBUG if debug else logging.INFO)
+    ours = level.upper() if level is not None else "DEBUG" if debug else None
+    logging.getLogger("harn_temporal").setLevel(ours or logging.WARNING)
+    logging.getLogger(HANDLERS).setLevel(ours or logging.INFO)
     logging.getLogger(_NOISY).setLevel(logging.WARNING if debug else logging.ERROR)

@@ -8,14 +8,21 @@ them to each command it loads; a command declares `ctx: typer.Context` and calls
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from harn_temporal.errors import UsageError
+
 MANIFEST_VARIABLE = "HARN_ORCHESTRATOR_MANIFEST"
 STATE_DIR_VARIABLE = "HARN_ORCHESTRATOR_STATE_DIR"
+LOG_FORMAT_VARIABLE = "HARN_ORCHESTRATOR_LOG_FORMAT"
+LOG_LEVEL_VARIABLE = "HARN_ORCHESTRATOR_LOG_LEVEL"
+LOG_FORMATS = ("text", "json")
+LOG_LEVELS = ("debug", "info", "warning", "error")
 DEFAULT_MANIFEST = Path("harn.toml")
 DEFAULT_STATE_DIR = Path(".harn/orchestrator")
 
@@ -29,6 +36,19 @@ class CommonOptions:
     given_manifest: Path | None = None
     given_state_dir: Path | None = None
     debug: bool = False
+    given_log_format: str | None = None
+    given_log_level: str | None = None
+
+    @property
+    def log_format(self) -> str:
+        """`text` or `json`. Raises UsageError for another word in the environment."""
+        found = _word(self.given_log_format, LOG_FORMAT_VARIABLE, (*LOG_FORMATS, "pretty"))
+        return "json" if found == "json" else "text"
+
+    @property
+    def log_level(self) -> str | None:
+        """One of LOG_LEVELS; None where nobody said. Raises UsageError as `log_format` does."""
+        return _word(self.given_log_level, LOG_LEVEL_VARIABLE, LOG_LEVELS)
 
     @property
     def manifest(self) -> Path:
@@ -38,6 +58,13 @@ class CommonOptions:
     def state_dir(self) -> Path:
         """As the user wrote it, so possibly relative to the working directory."""
         return _chosen(self.given_state_dir, STATE_DIR_VARIABLE, DEFAULT_STATE_DIR)
+
+
+def _word(given: str | None, variable: str, allowed: Sequence[str]) -> str | None:
+    found = given or os.environ.get(variable) or None
+    if found is not None and found not in allowed:
+        raise UsageError(f"{variable} is {found!r}; it is one of {', '.join(allowed)}")
+    return found
 
 
 def _chosen(given: Path | None, variable: str, default: Path) -> Path:
@@ -65,6 +92,23 @@ def _remember_state_dir(ctx: typer.Context, value: Path | None) -> None:
 def _remember_debug(ctx: typer.Context, value: bool) -> None:  # noqa: FBT001 - typer calls it
     if value:
         common_options(ctx).debug = True
+
+
+def _remember_log_format(ctx: typer.Context, value: str | None) -> None:
+    if value is not None:
+        _check_word("--log-format", value, LOG_FORMATS)
+        common_options(ctx).given_log_format = value
+
+
+def _remember_log_level(ctx: typer.Context, value: str | None) -> None:
+    if value is not None:
+        _check_word("--log-level", value, LOG_LEVELS)
+        common_options(ctx).given_log_level = value
+
+
+def _check_word(option: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise UsageError(f"{option} {value!r} is none of {', '.join(allowed)}")
 
 
 def carrier(
@@ -100,6 +144,26 @@ def carrier(
             rich_help_panel=EVERYWHERE,
         ),
     ] = False,
+    log_format: Annotated[
+        str | None,
+        typer.Option(
+            "--log-format",
+            metavar="|".join(LOG_FORMATS),
+            help=f"How log records look on stderr (text, or what {LOG_FORMAT_VARIABLE} says)",
+            callback=_remember_log_format,
+            rich_help_panel=EVERYWHERE,
+        ),
+    ] = None,
+    log_level: Annotated[
+        str | None,
+        typer.Option(
+            "--log-level",
+            metavar="|".join(LOG_LEVELS),
+            help=f"The least of our own log records (warning, or what {LOG_LEVEL_VARIABLE} says)",
+            callback=_remember_log_level,
+            rich_help_panel=EVERYWHERE,
+        ),
+    ] = None,
 ) -> None:
     """Carries the common options; the app takes its parameters and never calls it."""
 

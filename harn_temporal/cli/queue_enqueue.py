@@ -74,12 +74,12 @@ def enqueue(
 
     Example: harn-temporal queue enqueue triage review --from jobs.jsonl --delay 10m
     """
-    from harn_temporal.cli.logs import configure_logging
+    from harn_temporal.cli.observing import observe
     from harn_temporal.cli.stores import find_binding, read_manifest
     from harn_temporal.durations import parse_duration
 
     options = common_options(ctx)
-    configure_logging(debug=options.debug)
+    observe(options)
     if from_file is not None and (event or payload or dedupe_key):
         raise UsageError("--from has the events; it goes with none of --event, --payload, "
                          "--dedupe-key")  # fmt: skip

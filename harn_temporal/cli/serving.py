@@ -8,8 +8,9 @@ from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING
 
 from harn_temporal.cli.dispatch_lines import DispatchLines
-from harn_temporal.cli.logs import configure_logging
+from harn_temporal.cli.observing import observe
 from harn_temporal.cli.output import line, warn
+from harn_temporal.cli.serving_metrics import ServedMetrics
 from harn_temporal.cli.stop_signals import StopSignals
 from harn_temporal.cli.stores import event_log, read_manifest
 from harn_temporal.cli.tables import Column, print_table
@@ -20,6 +21,7 @@ from harn_temporal.queue.name_rules import name_problem
 from harn_temporal.temporal.connect import Connection, TemporalOptions, connect
 from harn_temporal.worker import (
     DEFAULT_MAX_CONCURRENT,
+    Observers,
     RunningWorker,
     WorkerOptions,
     running_worker,
@@ -27,19 +29,28 @@ from harn_temporal.worker import (
 
 if TYPE_CHECKING:
     from harn_temporal.bindings import Binding
+    from harn_temporal.cli.metrics_options import MetricsAddress
     from harn_temporal.cli.options import CommonOptions
     from harn_temporal.eventlog.log import EventLog, Record
     from harn_temporal.manifest import Manifest
     from harn_temporal.recovery.stranded import StrandedCount
 
 
-def serve(options: CommonOptions, temporal: TemporalOptions, worker: WorkerOptions) -> None:
-    """Work until SIGTERM or SIGINT, then drain. Raises what `connect` and the store raise."""
-    configure_logging(debug=options.debug)
+def serve(
+    options: CommonOptions,
+    temporal: TemporalOptions,
+    worker: WorkerOptions,
+    metrics: MetricsAddress | None,
+) -> None:
+    """Work until SIGTERM or SIGINT, then drain. Raises what `connect` and the store raise.
+
+    Metrics are served at an address, where one is given.
+    """
+    observe(options)
     manifest = read_manifest(options, load_handlers=True)
     if manifest.tick_warning is not None:
         warn(manifest.tick_warning)
-    asyncio.run(_serve(options, temporal, worker, manifest))
+    asyncio.run(_serve(options, temporal, worker, manifest, metrics))
 
 
 def consumers(
@@ -62,22 +73,33 @@ async def _serve(
     temporal: TemporalOptions,
     worker_options: WorkerOptions,
     manifest: Manifest,
+    metrics: MetricsAddress | None,
 ) -> None:
     signals = StopSignals()
+    seen = None if metrics is None else ServedMetrics(metrics)
     async with AsyncExitStack() as stack:
         try:
             with signals.interrupting():
-                connection = await stack.enter_async_context(connect(temporal, options.state_dir))
+                connection = await stack.enter_async_context(
+                    connect(temporal, options.state_dir, measured=seen is not None)
+                )
                 log = await stack.enter_async_context(event_log(options))
                 await _show_lines(stack, log, manifest)
+                observers = Observers() if seen is None else seen.observing(log)
                 worker = await stack.enter_async_context(
-                    running_worker(connection.client, log, manifest, worker_options)
+                    running_worker(
+                        connection.client, log, manifest, worker_options, observers=observers
+                    )
                 )
+                if seen is not None:
+                    url = stack.enter_context(seen.serving(worker, log, connection))
         except asyncio.CancelledError:
             if signals.told.is_set():
                 return
             raise
         _announce(options, connection, manifest, worker)
+        if seen is not None:
+            line(f"Metrics   {url}")
         for consumer in worker_options.consume:
             line(f"Consuming {consumer.queue} as {consumer.consumer_id}")
         line("Ready. Ctrl-C stops.")

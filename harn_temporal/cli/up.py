@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from harn_temporal.cli.metrics_options import (
+    HIGHEST_PORT,
+    LOOPBACK,
+    MetricsAddress,
+    MetricsHostOption,
+)
 from harn_temporal.cli.options import (
     AddressOption,
     AdoptForeignOption,
@@ -18,6 +26,17 @@ def up(
     *,
     consume: ConsumeOption = None,
     adopt_foreign: AdoptForeignOption = False,
+    metrics_port: Annotated[
+        int,
+        typer.Option(
+            "--metrics-port",
+            metavar="P",
+            min=0,
+            max=HIGHEST_PORT,
+            help="The port of /metrics; 0 is any free one, which is shown at the start",
+        ),
+    ] = 0,
+    metrics_host: MetricsHostOption = LOOPBACK,
     address: AddressOption = None,
     profile: ProfileOption = None,
 ) -> None:
@@ -36,4 +55,5 @@ def up(
         common_options(ctx),
         TemporalOptions(address, profile),
         WorkerOptions(consume=consumers(consume or ()), adopt_foreign=adopt_foreign),
+        MetricsAddress(metrics_host, metrics_port),
     )

@@ -6,6 +6,12 @@ from typing import Annotated
 
 import typer
 
+from harn_temporal.cli.metrics_options import (
+    HIGHEST_PORT,
+    LOOPBACK,
+    MetricsAddress,
+    MetricsHostOption,
+)
 from harn_temporal.cli.options import (
     AddressOption,
     AdoptForeignOption,
@@ -37,6 +43,17 @@ def worker(
     ] = False,
     consume: ConsumeOption = None,
     adopt_foreign: AdoptForeignOption = False,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            "--metrics-port",
+            metavar="P",
+            min=0,
+            max=HIGHEST_PORT,
+            help="Serve /metrics at this port; 0 is any free one, which is shown at the start",
+        ),
+    ] = None,
+    metrics_host: MetricsHostOption = LOOPBACK,
     address: AddressOption = None,
     profile: ProfileOption = None,
 ) -> None:
@@ -62,4 +79,5 @@ def worker(
             consume=consumers(consume or (), max_concurrent),
             adopt_foreign=adopt_foreign,
         ),
+        None if metrics_port is None else MetricsAddress(metrics_host, metrics_port),
     )

@@ -29,6 +29,7 @@ from temporalio.runtime import (
 from temporalio.service import RPCError, RPCStatusCode
 
 from harn_temporal.errors import TemporalUnavailableError, UsageError
+from harn_temporal.telemetry.sdk_metrics import measured_runtime
 from harn_temporal.temporal.converter import data_converter
 from harn_temporal.temporal.embedded import embedded_server
 
@@ -65,6 +66,8 @@ class Connection:
     client: Client
     address: str
     ui_url: str | None = None
+    sdk_metrics: str | None = None
+    """The host and port where the SDK serves its metrics, if it was asked to."""
 
 
 def service_configuration(options: TemporalOptions) -> dict[str, Any] | None:
@@ -90,27 +93,33 @@ def service_configuration(options: TemporalOptions) -> dict[str, Any] | None:
 
 
 @asynccontextmanager
-async def connect(options: TemporalOptions, state_dir: Path) -> AsyncIterator[Connection]:
+async def connect(
+    options: TemporalOptions, state_dir: Path, *, measured: bool = False
+) -> AsyncIterator[Connection]:
     """A client for as long as the context is open; the embedded server lives as long.
+
+    With `measured` the SDK serves its metrics at `Connection.sdk_metrics`.
 
     Raises TemporalUnavailableError, within seconds, where no service answers; also for calls made
     inside the context that fail because it went away.
     """
     configuration = service_configuration(options)
+    runtime, sdk_metrics = _runtime(measured=measured)
     if configuration is not None:
         address = configuration["target_host"]
-        client = await _connected(configuration, CONNECT_SECONDS)
+        client = await _connected(configuration, CONNECT_SECONDS, runtime)
         async with _mapped(address):
-            yield Connection(client, address)
+            yield Connection(client, address, sdk_metrics=sdk_metrics)
         return
     async with embedded_server(state_dir) as server:
-        client = await _connected({"target_host": server.address}, EMBEDDED_SECONDS)
+        configuration = {"target_host": server.address}
+        client = await _connected(configuration, EMBEDDED_SECONDS, runtime)
         async with _mapped(server.address):
             await _keep_closed_runs(client)
-            yield Connection(client, server.address, server.ui_url)
+            yield Connection(client, server.address, server.ui_url, sdk_metrics)
 
 
-async def _connected(configuration: dict[str, Any], seconds: float) -> Client:
+async def _connected(configuration: dict[str, Any], seconds: float, runtime: Runtime) -> Client:
     """A client whose namespace has been seen, tried for until `seconds` are over."""
     address, namespace = configuration["target_host"], configuration.get("namespace", "default")
     reason: Exception | None = None
@@ -119,7 +128,7 @@ async def _connected(configuration: dict[str, Any], seconds: float) -> Client:
             while True:
                 try:
                     client = await Client.connect(
-                        **configuration, data_converter=data_converter, runtime=_runtime()
+                        **configuration, data_converter=data_converter, runtime=runtime
                     )
                     await client.workflow_service.describe_namespace(
                         DescribeNamespaceRequest(namespace=namespace)
@@ -174,10 +183,14 @@ async def _keep_closed_runs(client: Client) -> None:
 
 
 @functools.cache
-def _runtime() -> Runtime:
-    """The SDK's core prints to stdout by itself, which belongs to results: send it to logging."""
+def _runtime(*, measured: bool) -> tuple[Runtime, str | None]:
+    """With the address of its metrics, if they are measured.
+
+    The SDK's core prints to stdout by itself, which belongs to results: send it to logging.
+    """
     forwarding = LogForwardingConfig(logger=logging.getLogger("temporalio.core"))
     logs = LoggingConfig(
         filter=TelemetryFilter(core_level="WARN", other_level="ERROR"), forwarding=forwarding
     )
-    return Runtime(telemetry=TelemetryConfig(logging=logs))
+    telemetry = TelemetryConfig(logging=logs)
+    return measured_runtime(telemetry) if measured else (Runtime(telemetry=telemetry), None)

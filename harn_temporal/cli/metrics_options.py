@@ -1,0 +1,28 @@
+"""Where `up` and `worker` serve their metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+LOOPBACK = "127.0.0.1"
+HIGHEST_PORT = 65_535
+
+MetricsHostOption = Annotated[
+    str,
+    typer.Option(
+        "--metrics-host",
+        metavar="HOST",
+        help="The address that metrics are served at; 0.0.0.0 for other hosts to reach",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsAddress:
+    """Port 0 is any free one."""
+
+    host: str
+    port: int
