@@ -11,6 +11,7 @@ from harn_temporal.a2a.failures import A2aError
 from harn_temporal.activities.a2a_hop import AgentHop
 from harn_temporal.activities.attempt_end import outcome_of_end, told
 from harn_temporal.activities.attempt_log import AttemptLog
+from harn_temporal.activities.gate_wakes import Wakes, no_signal
 from harn_temporal.activities.heartbeats import beating
 from harn_temporal.activities.store_access import store_failures_told, until_written
 from harn_temporal.contracts import AttemptOutcome, FollowedTask
@@ -26,8 +27,9 @@ logger = logging.getLogger("harn_temporal.activities")
 
 
 class A2aTaskActivities:
-    def __init__(self, log: EventLog, hop: AgentHop) -> None:
+    def __init__(self, log: EventLog, hop: AgentHop, wakes: Wakes | None = None) -> None:
         self._log = log
+        self._wakes = wakes or Wakes(no_signal)
         self._hop = hop
 
     @activity.defn(name=POLL_A2A_TASK.name)
@@ -47,6 +49,7 @@ class A2aTaskActivities:
                     attempt=message.attempt,
                 )
                 outcome = await until_written(lambda: records.end(ended))
+                self._wakes.send(records.wakes)
         return told(request, outcome)
 
     @activity.defn(name=CANCEL_A2A_TASK.name)

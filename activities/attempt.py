@@ -7,10 +7,12 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from harn_temporal.activities.a2a_hop import AgentHop
 from harn_temporal.activities.attempt_end import outcome_of_end, told
-from harn_temporal.activities.attempt_log import AttemptLog
+from harn_temporal.activities.attempt_log import AttemptLog, PermitsLostError
+from harn_temporal.activities.gate_wakes import Wakes, no_signal
 from harn_temporal.activities.handler_call import HandlerCall, HandlerEnd, describe
 from harn_temporal.activities.heartbeats import beating
 from harn_temporal.activities.interruption import interruption
@@ -35,6 +37,7 @@ from harn_temporal.handlers import Handler
 from harn_temporal.telemetry import tracing
 from harn_temporal.telemetry.dispatch_spans import dispatch_span, tell_outcome
 from harn_temporal.workflows.activity_types import (
+    PERMITS_LOST,
     RECORD_CANCELLED,
     RECORD_LOST_ATTEMPT,
     RUN_ATTEMPT,
@@ -55,6 +58,7 @@ class AttemptActivities:
         clock: Clock = system_clock,
         *,
         figures: AttemptFigures | None = None,
+        wakes: Wakes | None = None,
     ) -> None:
         self._log = log
         self._load_handler = load_handler
@@ -62,6 +66,7 @@ class AttemptActivities:
         self._executor = executor
         self._clock = clock
         self._figures = figures or AttemptFigures()
+        self._wakes = wakes or Wakes(no_signal)
 
     @activity.defn(name=RUN_ATTEMPT.name)
     async def run_attempt(self, message: AttemptRequest) -> AttemptOutcome:
@@ -75,22 +80,23 @@ class AttemptActivities:
             with dispatch_span(tracing.ATTEMPT, request, attempt=message.attempt) as span:
                 joined = request.model_copy(update={"traceparent": span.traceparent})
                 outcome = await self._attempted(message, joined)
-                tell_outcome(span, outcome)
+                tell_outcome(span, joined, outcome)
         return told(request, outcome)
 
     async def _attempted(self, message: AttemptRequest, request: DispatchRequest) -> AttemptOutcome:
         with store_failures_told():
             records = self._records(request, message.dispatch_id, message.attempt)
-            outcome = await records.start()
+            outcome = await _started(records)
             self._tell_start(request, message.attempt, records.started_at_ms)
-        if outcome is not None:
-            return outcome
-        if request.binding.handler.kind == "worker":
-            return await until_written(
+        if outcome is None and request.binding.handler.kind == "worker":
+            outcome = await until_written(
                 lambda: records.act(lambda tx: enqueued(tx, request, message.attempt))
             )
-        end = await self._handle(request, message.attempt)
-        return await until_written(lambda: _write(records, request, message, end))
+        elif outcome is None:
+            end = await self._handle(request, message.attempt)
+            outcome = await until_written(lambda: _write(records, request, message, end))
+        self._wakes.send(records.wakes)
+        return outcome
 
     @activity.defn(name=RECORD_LOST_ATTEMPT.name)
     async def record_lost_attempt(self, message: LostAttempt) -> AttemptOutcome:
@@ -104,14 +110,18 @@ class AttemptActivities:
                 error=message.error,
                 error_class="unknown" if message.status == "failed" else None,
             ).model_copy(update={"remote_task": message.remote_task})
-            return await records.end_lost(outcome)
+            ended = await records.end_lost(outcome)
+        self._wakes.send(records.wakes)
+        return ended
 
     @activity.defn(name=RECORD_CANCELLED.name)
     async def record_cancelled(self, message: CancelledDispatch) -> CancelledEnd:
         with store_failures_told():
             request = await with_event(self._log, message.dispatch)
             records = self._records(request, message.dispatch_id, message.attempts + 1)
-            return await records.cancel_dispatch()
+            end = await records.cancel_dispatch()
+        self._wakes.send(records.wakes)
+        return end
 
     def _records(self, request: DispatchRequest, dispatch_id: str, attempt: int) -> AttemptLog:
         run_id = activity.info().workflow_run_id or ""
@@ -158,6 +168,17 @@ class AttemptActivities:
         assert event is not None  # with_event put it there
         call = HandlerCall(handler, event, context, self._executor, interruption=interruption)
         return await call.run(binding.timeout_ms)
+
+
+async def _started(records: AttemptLog) -> AttemptOutcome | None:
+    try:
+        return await records.start()
+    except PermitsLostError:
+        raise ApplicationError(
+            "others hold the permits of this dispatch by now",
+            type=PERMITS_LOST,
+            category=ApplicationErrorCategory.BENIGN,
+        ) from None
 
 
 async def _write(

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import JsonValue
 
+from harn_temporal.activities.gate_exits import (
+    has_its_permits,
+    leave_after,
+    leave_unbegun,
+    refused_by_circuit,
+    tell_of_attempt,
+)
 from harn_temporal.canonical import encode
 from harn_temporal.contracts import (
     INLINE_RESULT_LIMIT,
@@ -24,6 +31,7 @@ from harn_temporal.dispatch_records import (
     outcome_of,
     pending,
     pending_key,
+    refused,
     start_key,
     started,
     verdict,
@@ -31,6 +39,7 @@ from harn_temporal.dispatch_records import (
 from harn_temporal.event_address import address_of
 from harn_temporal.eventlog.log import EventLog, Reader, Record, Transaction
 from harn_temporal.eventlog.topics import TRIGGER_DLQ, TRIGGER_OUTBOX, tenant_topic
+from harn_temporal.gates.decisions import Wake
 from harn_temporal.pump_records import parked
 from harn_temporal.queue.keeping import holds
 from harn_temporal.queue.settling import LOST
@@ -38,7 +47,14 @@ from harn_temporal.queue.settling import LOST
 CANCELLED = "cancelled"
 """The error of a dispatch that was cancelled."""
 
+CIRCUIT_OPEN = "circuit_open"
+"""Why a dispatch became a dead letter before its first attempt."""
+
 OUTCOME_KINDS = frozenset({"dispatch_succeeded", "dispatch_failed", "dispatch_waiting"})
+
+
+class PermitsLostError(Exception):
+    """Others hold the permits that an attempt was to begin under; nothing was appended."""
 
 
 class AttemptLog:
@@ -63,6 +79,12 @@ class AttemptLog:
         self._end_key = end_key(dispatch_id, attempt)
         self._started_at_ms: int | None = None
         """Of the start that was appended here; None where the log has to be asked."""
+        self._wakes: dict[str, Wake] = {}
+
+    @property
+    def wakes(self) -> tuple[Wake, ...]:
+        """Whom to signal at a gate, for what was appended here."""
+        return tuple(self._wakes.values())
 
     @property
     def started_at_ms(self) -> int | None:
@@ -73,7 +95,8 @@ class AttemptLog:
         """Append the start, unless the attempt has ended already: then give its outcome.
 
         A durable request to cancel this dispatch ends it here, where it did not reach it before;
-        so does the loss of the claim that its job is dispatched under.
+        so does the loss of the claim that its job is dispatched under, and before the first
+        attempt an open circuit. Raises PermitsLostError.
         """
 
         def work(tx: Transaction) -> AttemptOutcome | None:
@@ -85,6 +108,11 @@ class AttemptLog:
                 return self._end_cancelled(tx, LOST)
             if cancel_requested(tx, self._request):
                 return self._end_cancelled(tx)
+            if not has_its_permits(tx, self._request, self._dispatch_id):
+                raise PermitsLostError
+            refusal = self._refuse(tx)
+            if refusal is not None:
+                return refusal
             batch = started(
                 self._request, self._attempt, workflow_id=self._dispatch_id, now_ms=tx.now_ms
             )
@@ -101,6 +129,12 @@ class AttemptLog:
         """Append that the attempt goes on as a task of an agent: no pump waits for it now."""
 
         def work(tx: Transaction) -> None:
+            tell_of_attempt(
+                tx,
+                self._request,
+                self._dispatch_id,
+                AttemptOutcome(attempt=self._attempt, status="success"),
+            )
             batch = pending(self._request, self._attempt, task, now_ms=tx.now_ms)
             batch.append(parked(self._dispatch_id, "a2a_task", now_ms=tx.now_ms))
             tx.append(batch, key=self._pending_key)
@@ -145,6 +179,8 @@ class AttemptLog:
         )
         appended = tx.append(batch, key=self._end_key)
         if appended.fresh:
+            tell_of_attempt(tx, self._request, self._dispatch_id, outcome)
+            self._wake(leave_after(tx, self._request, self._dispatch_id, outcome))
             return _carried(outcome, appended.records)
         return _adopted(appended.records)
 
@@ -170,12 +206,17 @@ class AttemptLog:
         written = tx.written(self._end_key)
         if written:
             outcome = _adopted(written)
-            return self._following().cancelled_in(tx) if outcome.final is None else _end_of(outcome)
-        end = tx.inbox.outcome(self._dispatch_id)
-        if end is None:
+            if outcome.final is not None:
+                return _end_of(outcome)
+            following = self._following()
+            end = following.cancelled_in(tx)
+            self._wake(following.wakes)
+            return end
+        stored = tx.inbox.outcome(self._dispatch_id)
+        if stored is None:
             return _end_of(self._append_cancelled(tx))
-        # Its predicate said no.
-        found = {"status": end.status, "attempts": self._attempt - 1}
+        # Its predicate, or a gate, said no.
+        found = {"status": stored.status, "attempts": self._attempt - 1}
         return CancelledEnd.model_validate(found)
 
     def _following(self) -> AttemptLog:
@@ -195,7 +236,31 @@ class AttemptLog:
             workflow_id=self._dispatch_id,
             now_ms=tx.now_ms,
         )
-        return _adopted(tx.append(batch, key=self._end_key).records)
+        appended = tx.append(batch, key=self._end_key)
+        self._wake(leave_unbegun(tx, self._request, self._dispatch_id, CANCELLED))
+        return _adopted(appended.records)
+
+    def _refuse(self, tx: Transaction) -> AttemptOutcome | None:
+        """Before the first attempt, what becomes of a dispatch whose destination is given up."""
+        if self._attempt > 1 or tx.written(self._start_key):
+            return None
+        answer = refused_by_circuit(tx, self._request, self._dispatch_id)
+        if answer is None:
+            return None
+        batch = refused(
+            self._request,
+            CIRCUIT_OPEN,
+            f"the circuit of {answer.destination} is open",
+            workflow_id=self._dispatch_id,
+            now_ms=tx.now_ms,
+            dead_letter=self._dead_letter(tx),
+        )
+        appended = tx.append(batch, key=self._end_key)
+        self._wake(leave_unbegun(tx, self._request, self._dispatch_id, CIRCUIT_OPEN))
+        return _adopted(appended.records)
+
+    def _wake(self, wakes: Iterable[Wake]) -> None:
+        self._wakes |= {wake.holder: wake for wake in wakes}
 
     def _end_cancelled(self, tx: Transaction, error: str = CANCELLED) -> AttemptOutcome:
         """An attempt that a shutdown cut short began, and is recorded as one."""

@@ -39,7 +39,8 @@ class Sweep:
     """Looks at each dispatch of a package that began or was admitted, and has no outcome.
 
     A workflow that was terminated, timed out or failed wrote nothing about it. Temporal is asked
-    for each workflow by its id: what it lists is too old to decide upon.
+    for each workflow by its id: what it lists is too old to decide upon. `others` are sweeps
+    that run after each of its own.
     """
 
     def __init__(
@@ -48,13 +49,16 @@ class Sweep:
         describe: Describe,
         envelopes: Envelopes,
         figures: PumpFigures,
+        *,
         releases: Sequence[Release] = (),
+        others: Sequence[Callable[[], Awaitable[None]]] = (),
     ) -> None:
         self._log = log
         self._describe = describe
         self._envelopes = envelopes
         self._figures = figures
         self._releases = releases
+        self._others = others
         self._consumer_id = pump_consumer(envelopes.package)
 
     async def run(self, interval_s: float) -> None:
@@ -62,6 +66,8 @@ class Sweep:
         while True:
             try:
                 await self.once()
+                for other in self._others:
+                    await other()
             except (UnavailableError, StoreError) as error:
                 logger.warning("sweep_failed", extra={"error": str(error)})
             await asyncio.sleep(interval_s)

@@ -199,22 +199,35 @@ def retry_part(
 
 
 def dlq_part(
-    request: DispatchRequest, attempt_count: int, final_error: str | None
+    request: DispatchRequest,
+    attempt_count: int,
+    final_error: str | None,
+    outcome: str = "retry_exhausted",
 ) -> tuple[list[Json], list[Json]]:
-    """The dead letter's node and the edge from the last attempt."""
+    """The dead letter's node and the edge from the last attempt, or the one that never began."""
     node = _node(
         request,
         dlq_id(request),
         label=request.binding.trigger_id,
         kind="dlq",
         status="queued",
-        outcome="retry_exhausted",
+        outcome=outcome,
         metadata={"attempt_count": attempt_count, "final_error": final_error},
     )
     edge = _edge(
-        attempt_id(request, attempt_count), node["id"], "dlq_move", f"{attempt_count} attempts"
+        attempt_id(request, max(attempt_count, 1)),
+        node["id"],
+        "dlq_move",
+        f"{attempt_count} attempts",
     )
     return [node], [edge]
+
+
+def refused_part(
+    request: DispatchRequest, outcome: AttemptOutcome
+) -> tuple[list[Json], list[Json]]:
+    """The node of an attempt that something forbade before it began, and the edge to it."""
+    return ended_part(request, outcome), [_entry_edge(request, outcome.attempt)]
 
 
 def cancelled_part(

@@ -16,7 +16,14 @@ from harn_temporal.events import TriggerEvent
 AttemptStatus = Literal["success", "failed", "denied", "timeout", "waiting", "cancelled"]
 DispatchStatus = Literal["succeeded", "failed", "dlq", "skipped", "waiting", "cancelled"]
 DispatchPhase = Literal[
-    "predicate", "attempt", "following", "retry_wait", "store_wait", "cancelling", "ended"
+    "predicate",
+    "gate_wait",
+    "attempt",
+    "following",
+    "retry_wait",
+    "store_wait",
+    "cancelling",
+    "ended",
 ]
 ErrorClass = Literal[
     "provider_5xx",
@@ -127,6 +134,8 @@ class DispatchRequest(Message):
     """The attempt to go on from, where the dispatch began in its consumer's history."""
     traceparent: str | None = None
     """The span that the dispatch joins, in the form of W3C; None where nobody said."""
+    batch: EventAddress | None = None
+    """The record that names the members of the batch which it is dispatched for."""
 
 
 class PredicateRequest(Message):
@@ -214,8 +223,8 @@ class DispatchOutcome(Message):
 class DispatchState(Message):
     """The answer to the query `state`: what a dispatch does at this moment.
 
-    `phase` is one of predicate, attempt, following (the task of an A2A agent), retry_wait,
-    store_wait, cancelling, ended.
+    `phase` is one of predicate, gate_wait, attempt, following (the task of an A2A agent),
+    retry_wait, store_wait, cancelling, ended.
     `attempt` is 0 before the first one. `until` is RFC 3339 and says when a wait ends.
     """
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from harn_temporal.contracts import DispatchOutcome, DispatchRequest, EventAddress
 from harn_temporal.errors import EventError, StoreError
-from harn_temporal.eventlog.log import EventLog
+from harn_temporal.eventlog.log import EventLog, Reader
 from harn_temporal.eventlog.records import Record
 from harn_temporal.events import TriggerEvent
+from harn_temporal.gates.gathering import batch_members
 
 
 def address_of(record: Record) -> EventAddress:
@@ -80,7 +82,33 @@ async def with_result(log: EventLog, outcome: DispatchOutcome) -> DispatchOutcom
 
 
 async def with_event(log: EventLog, request: DispatchRequest) -> DispatchRequest:
-    """`request` carrying its event, as `dispatch_records` needs it. Raises as `load_event`."""
-    if request.event is not None:
+    """`request` carrying its event, as `dispatch_records` needs it. Raises as `load_event`.
+
+    The event of a batch carries all its members.
+    """
+    if request.event is None:
+        request = request.model_copy(update={"event": await load_event(log, request)})
+    if request.batch is None or (request.event is not None and request.event.batch is not None):
         return request
-    return request.model_copy(update={"event": await load_event(log, request)})
+    members = await _members(log, request.batch)
+    event = await asyncio.to_thread(_batch_event, request, members)
+    return request.model_copy(update={"event": event})
+
+
+async def _members(log: EventLog, batch: EventAddress) -> list[Record]:
+    def find(reader: Reader) -> list[Record]:
+        found: list[Record] = []
+        for member in batch_members(reader, batch):
+            address = member.address
+            assert address is not None  # a dispatch names where its event lies
+            found += reader.read(address.topic, after=address.event_id - 1, limit=1)
+        return found
+
+    return await log.query(find)
+
+
+def _batch_event(request: DispatchRequest, members: Sequence[Record]) -> TriggerEvent:
+    assert request.event is not None  # it was loaded
+    return request.event.model_copy(
+        update={"batch": [event_in(record).to_json() for record in members]}
+    )

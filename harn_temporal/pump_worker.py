@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -31,12 +31,13 @@ SIDE_BY_SIDE = 2
 
 @dataclass(frozen=True)
 class PumpSettings:
-    """`releases` give back what a swept dispatch holds."""
+    """`releases` give back what a swept dispatch holds; `sweeps` run along with each sweep."""
 
     grace: timedelta
     sweep_interval: timedelta
     heartbeat_throttle: timedelta
     releases: Sequence[Release] = ()
+    sweeps: Sequence[Callable[[], Awaitable[None]]] = ()
 
 
 def pump_worker(
@@ -56,7 +57,9 @@ def pump_worker(
         return await describe_life(client, workflow_id)
 
     pump = Pump(log, start, envelopes, figures)
-    sweep = Sweep(log, describe, envelopes, figures, settings.releases)
+    sweep = Sweep(
+        log, describe, envelopes, figures, releases=settings.releases, others=settings.sweeps
+    )
     activities = PumpActivities(pump, sweep, settings.sweep_interval)
     return Worker(
         client,

@@ -20,6 +20,9 @@ from harn_temporal.activities.attempt import AttemptActivities, LoadHandler
 from harn_temporal.activities.breaker import PredicateBreaker
 from harn_temporal.activities.cancellations import Cancellations
 from harn_temporal.activities.envelopes import Envelopes
+from harn_temporal.activities.gate_sweep import GateSweep
+from harn_temporal.activities.gate_wakes import Wakes
+from harn_temporal.activities.gates import GateActivities
 from harn_temporal.activities.handler_threads import HandlerThreads
 from harn_temporal.activities.interruption import interruption
 from harn_temporal.activities.predicate import PredicateActivities
@@ -45,6 +48,8 @@ from harn_temporal.recovery.stranded import StrandedCount, note_stranded
 from harn_temporal.registry import register
 from harn_temporal.scheduler_figures import SchedulerFigures
 from harn_temporal.temporal.canceller import cancel_dispatch
+from harn_temporal.temporal.describing import describe_life
+from harn_temporal.temporal.gate_signals import signal_waiter
 from harn_temporal.temporal.sandbox import workflow_runner
 from harn_temporal.temporal.search_attributes import register_search_attributes
 from harn_temporal.workflows.consume import ConsumeWorkflow
@@ -140,6 +145,7 @@ async def running_worker(
     current = {binding.trigger_id: binding for binding in bindings}
     scheduler, attempts = SchedulerFigures(), AttemptFigures(on_start=observers.on_start)
     queues = queue_activities(client, log, current, scheduler)
+    wakes = Wakes(partial(signal_waiter, client))
     workers = [
         _handler_worker(
             client,
@@ -148,6 +154,7 @@ async def running_worker(
             options,
             queues,
             figures=attempts,
+            wakes=wakes,
             clock=clock,
             agents=agents,
         ),
@@ -164,10 +171,11 @@ async def running_worker(
             heartbeat_timeout_ms=_ms(options.heartbeat_timeout),
             adopt_foreign=options.adopt_foreign,
         )
+        gates = GateSweep(log, partial(describe_life, client), wakes)
         stranded = await note_stranded(
             log, manifest.package, max_outstanding=manifest.max_outstanding
         )
-        workers.append(pump_worker(client, log, envelopes, figures, _pump_settings(options)))
+        workers.append(pump_worker(client, log, envelopes, figures, _pump_settings(options, gates)))
         await ensure_pump(
             client, log, manifest.package, heartbeat_timeout_ms=_ms(options.heartbeat_timeout)
         )
@@ -197,6 +205,7 @@ async def running_worker(
         cancelling.cancel()
         await asyncio.wait([cancelling])
         await _shut_down(workers, tasks, options.grace + SHUTDOWN_MARGIN)
+        await wakes.sent()
 
 
 async def _shut_down(
@@ -221,14 +230,16 @@ def _handler_worker(
     queues: QueueActivities,
     *,
     figures: AttemptFigures,
+    wakes: Wakes,
     clock: Clock,
     agents: A2aClient | None,
 ) -> Worker:
     executor = HandlerThreads()
     load: LoadHandler = lru_cache(maxsize=None)(manifest.handlers.load)
     hop = AgentHop(agents or A2aClient(clock=clock), interruption=interruption)
-    attempts = AttemptActivities(log, load, executor, hop, clock, figures=figures)
-    tasks = A2aTaskActivities(log, hop)
+    attempts = AttemptActivities(log, load, executor, hop, clock, figures=figures, wakes=wakes)
+    tasks = A2aTaskActivities(log, hop, wakes)
+    gates = GateActivities(log, wakes)
     predicates = PredicateActivities(log, load, executor, PredicateBreaker(clock), clock=clock)
     return Worker(
         client,
@@ -241,6 +252,7 @@ def _handler_worker(
             tasks.poll_a2a_task,
             tasks.cancel_a2a_task,
             predicates.evaluate_when,
+            gates.pass_gates,
             queues.renew_claims,
         ],
         workflow_runner=workflow_runner(),
@@ -252,11 +264,13 @@ def _handler_worker(
     )
 
 
-def _pump_settings(options: WorkerOptions) -> PumpSettings:
+def _pump_settings(options: WorkerOptions, gates: GateSweep) -> PumpSettings:
     return PumpSettings(
         grace=options.grace,
         sweep_interval=options.sweep_interval,
         heartbeat_throttle=MAX_HEARTBEAT_THROTTLE,
+        releases=(gates.release,),
+        sweeps=(gates.once,),
     )
 
 

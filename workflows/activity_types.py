@@ -27,6 +27,7 @@ from harn_temporal.contracts import (
     PumpReport,
     PumpRequest,
 )
+from harn_temporal.gate_contracts import GateAnswer, GateRequest
 
 InputT = TypeVar("InputT")
 OutputT = TypeVar("OutputT")
@@ -41,6 +42,9 @@ class ActivityType(Generic[InputT, OutputT]):
 
 EVALUATE_WHEN = ActivityType("evaluate_when", PredicateRequest, PredicateVerdict)
 """Evaluates the binding's predicate and appends what came of it, the skip included."""
+
+PASS_GATES = ActivityType("pass_gates", GateRequest, GateAnswer)
+"""Asks the gates of a binding, and appends what they say, the skip included."""
 
 RUN_ATTEMPT = ActivityType("run_attempt", AttemptRequest, AttemptOutcome)
 """Appends the start, calls the handler, appends the outcome. Raises ATTEMPT_FAILED with the
@@ -76,6 +80,10 @@ CHECK_CHILDREN = ActivityType("check_children", ChildrenToCheck, EndedChildren)
 
 ATTEMPT_FAILED = "AttemptFailed"
 """The error type of an attempt that ended without success; its one detail is an AttemptOutcome."""
+
+PERMITS_LOST = "PermitsLost"
+"""The error type of an attempt that did not begin, since its permits had expired and others
+hold them now. Nothing has happened yet."""
 
 STORE_UNAVAILABLE = "StoreUnavailable"
 """The error type of a step that could not reach the EventLog. Nothing has happened yet."""

@@ -15,6 +15,7 @@ from temporalio.exceptions import TimeoutError as TemporalTimeoutError
 from harn_temporal.contracts import AttemptOutcome, AttemptStatus
 from harn_temporal.workflows.activity_types import (
     ATTEMPT_FAILED,
+    PERMITS_LOST,
     STORE_UNAVAILABLE,
     WORKER_SHUTDOWN,
 )
@@ -33,6 +34,13 @@ class CutShort:
 
 
 @dataclass(frozen=True)
+class PermitsLost:
+    """Others hold its permits by now. This was no attempt: it goes through the gates again."""
+
+    outcome: None = None
+
+
+@dataclass(frozen=True)
 class StoreDown:
     """The EventLog could not be reached. This was no attempt: it is run again after a pause."""
 
@@ -45,7 +53,7 @@ class Lost:
     error: str
 
 
-Fate = Ended | CutShort | StoreDown | Lost
+Fate = Ended | CutShort | PermitsLost | StoreDown | Lost
 
 
 def fate_of(error: ActivityError) -> Fate:
@@ -62,6 +70,8 @@ def fate_of(error: ActivityError) -> Fate:
             fate = Ended(AttemptOutcome.model_validate(detail))
         case ApplicationError(type=type_) if type_ == WORKER_SHUTDOWN:
             fate = CutShort()
+        case ApplicationError(type=type_) if type_ == PERMITS_LOST:
+            fate = PermitsLost()
         case ApplicationError(type=type_) if type_ == STORE_UNAVAILABLE:
             fate = StoreDown()
         case ApplicationError() as cause:

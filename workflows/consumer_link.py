@@ -42,7 +42,7 @@ class ConsumerLink:
             return None
         return ConsumerLink(request.consumer, request.claim.claim_id)
 
-    def begins(self, outcome: AttemptOutcome, delay: timedelta | None) -> None:  # noqa: ARG002
+    def begins(self, outcome: AttemptOutcome | None, delay: timedelta | None) -> None:  # noqa: ARG002
         if delay is None or delay >= WORTH_TELLING:
             self._parked = True
             self._tell(JOB_PARKED)

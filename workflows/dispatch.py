@@ -3,6 +3,7 @@ from __future__ import annotations
 from temporalio import workflow
 
 from harn_temporal.contracts import DispatchOutcome, DispatchRequest, DispatchState
+from harn_temporal.gate_contracts import ASK_GATES_AGAIN
 from harn_temporal.workflows.consumer_link import ConsumerLink
 from harn_temporal.workflows.dispatch_page import DispatchPage
 from harn_temporal.workflows.dispatch_steps import Dispatch
@@ -34,6 +35,11 @@ class DispatchWorkflow:
         """The consumer's run ends before this one: its next run cannot see how this one ends."""
         if self._link is not None:
             self._link.report_by_signal = True
+
+    @workflow.signal(name=ASK_GATES_AGAIN)
+    def ask_gates_again(self) -> None:
+        """Somebody freed a place at a gate that this dispatch may wait at."""
+        self._dispatch.ask_gates_again()
 
     @workflow.query
     def state(self) -> DispatchState:

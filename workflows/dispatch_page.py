@@ -12,6 +12,7 @@ from temporalio.common import SearchAttributeKey, SearchAttributePair
 from harn_temporal.bindings import Priority
 from harn_temporal.contracts import AttemptOutcome, DispatchRequest
 from harn_temporal.durations import format_duration
+from harn_temporal.gates.decisions import Wait
 
 HARN_TRIGGER = SearchAttributeKey.for_keyword("HarnTrigger")
 HARN_BINDING = SearchAttributeKey.for_keyword("HarnBinding")
@@ -37,6 +38,7 @@ KEYWORD_LIMIT = 255
 RUNNING = "running"
 WAITING_FOR_RETRY = "retrying"
 FOLLOWING = "following"
+WAITING_AT_GATE = "waiting"
 
 _ERROR_LIMIT = 500
 _ID_LIMIT = 100
@@ -86,6 +88,18 @@ class DispatchPage:
     def predicate(self) -> None:
         workflow.set_current_details("Evaluating the predicate `when`.")
 
+    def gate_wait(self, wait: Wait, until: datetime, *, first: bool) -> None:
+        """Shown anew for each answer; the search attribute is written for the first only."""
+        workflow.set_current_details(
+            f"**Waiting for {_waited_for(wait)}**, {_gate_end(wait, until)}."
+        )
+        if first and self._upserts:
+            workflow.upsert_search_attributes([HARN_STATUS.value_set(WAITING_AT_GATE)])
+
+    def passed_gates(self) -> None:
+        if self._upserts:
+            workflow.upsert_search_attributes([HARN_STATUS.value_set(RUNNING)])
+
     def retry_wait(self, failed: int, delay_ms: int, until: datetime, error: str | None) -> None:
         workflow.set_current_details(
             f"**Waiting for attempt {failed + 1} of {self._max_attempts}** until "
@@ -129,6 +143,27 @@ class DispatchPage:
         workflow.set_current_details(text)
         if self._upserts:
             workflow.upsert_search_attributes([HARN_STATUS.value_set(status)])
+
+
+def _waited_for(wait: Wait) -> str:
+    text = f"{wait.kind} {_code(wait.gate)}"
+    if wait.position is not None:
+        return f"{text}, {_ordinal(wait.position)} of {max(wait.waiting, wait.position)}"
+    if wait.kind == "batch":
+        return f"{text}, {wait.waiting} gathered so far"
+    return f"{text}, one of {wait.waiting}" if wait.kind == "concurrency" else text
+
+
+def _gate_end(wait: Wait, until: datetime) -> str:
+    if wait.kind == "concurrency":
+        return f"until a permit is free; it looks again at {_moment(until)}"
+    return f"until {_moment(until)}"
+
+
+def _ordinal(number: int) -> str:
+    if number % 100 in (11, 12, 13):
+        return f"{number}th"
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"
 
 
 def after(delay: timedelta) -> datetime:

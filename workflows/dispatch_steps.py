@@ -17,6 +17,7 @@ from harn_temporal.contracts import (
     AttemptRequest,
     AttemptStatus,
     CancelledDispatch,
+    CancelledEnd,
     DispatchOutcome,
     DispatchPhase,
     DispatchRequest,
@@ -30,18 +31,29 @@ from harn_temporal.contracts import (
     RemoteTask,
 )
 from harn_temporal.durations import format_duration
+from harn_temporal.gate_contracts import GateAnswer, GateRequest
+from harn_temporal.gates.decisions import Skip, Wait
 from harn_temporal.workflows.activity_types import (
     CANCEL_A2A_TASK,
     EVALUATE_WHEN,
+    PASS_GATES,
     POLL_A2A_TASK,
     RECORD_CANCELLED,
     RECORD_LOST_ATTEMPT,
     RUN_ATTEMPT,
     ActivityType,
 )
-from harn_temporal.workflows.attempt_fate import CutShort, Ended, Lost, StoreDown, fate_of
+from harn_temporal.workflows.attempt_fate import (
+    CutShort,
+    Ended,
+    Lost,
+    PermitsLost,
+    StoreDown,
+    fate_of,
+)
 from harn_temporal.workflows.dispatch_page import DispatchPage, after, retry_summary
 from harn_temporal.workflows.follow_pace import FollowPace
+from harn_temporal.workflows.gate_steps import GateSteps
 
 T = TypeVar("T")
 InputT = TypeVar("InputT")
@@ -77,8 +89,10 @@ ONCE = RetryPolicy(maximum_attempts=1)
 class Waits(Protocol):
     """Who is told that a dispatch waits and needs no slot meanwhile."""
 
-    def begins(self, outcome: AttemptOutcome, delay: timedelta | None) -> None:
+    def begins(self, outcome: AttemptOutcome | None, delay: timedelta | None) -> None:
         """After an attempt: for a retry in `delay`, or for a task whose end is not known (None).
+
+        Without an outcome: at a gate, before an attempt.
 
         May raise, to take the dispatch elsewhere; that leaves `run` as it is.
         """
@@ -112,6 +126,17 @@ class Dispatch:
         self._until: datetime | None = None
         self._last_error: str | None = None
         self._outcome: DispatchOutcome | None = None
+        self._gates = GateSteps(request, dispatch_id)
+        self._waits_at_gate = False
+
+    @property
+    def request(self) -> DispatchRequest:
+        """As it is now: with the batch that it is dispatched for, once that is known."""
+        return self._request
+
+    def ask_gates_again(self) -> None:
+        """Somebody freed a place at a gate, or decided about this dispatch."""
+        self._gates.signal()
 
     @property
     def state(self) -> DispatchState:
@@ -133,7 +158,10 @@ class Dispatch:
                 return refused
             while outcome is not None or not _cancel_requested():
                 if outcome is None:
-                    outcome = await self._run_attempt(ended + 1)
+                    found = await self._next(ended)
+                    if isinstance(found, DispatchOutcome):
+                        return found
+                    outcome = found
                 if outcome.pending:
                     outcome = await self._follow(outcome)
                 ended = outcome.attempt
@@ -146,6 +174,7 @@ class Dispatch:
                         result_address=outcome.result_address,
                         error=outcome.error,
                     )
+                self._gates.gave_back(outcome)
                 if not _cancel_requested():
                     await self._retry_wait(outcome)
                 outcome = None
@@ -176,8 +205,57 @@ class Dispatch:
             summary="predicate `when`",
         )
 
-    async def _run_attempt(self, attempt: int) -> AttemptOutcome:
-        """Run one attempt until its outcome is written, however often its worker or store goes."""
+    async def _next(self, ended: int) -> AttemptOutcome | DispatchOutcome:
+        """The next attempt's outcome, or the end that a gate made instead of it."""
+        while True:
+            held_back = await self._pass_gates(ended)
+            if held_back is not None:
+                return held_back
+            outcome = await self._run_attempt(ended + 1)
+            if outcome is not None:
+                return outcome
+            self._gates.lost()
+
+    async def _pass_gates(self, attempts: int) -> DispatchOutcome | None:
+        """The end of a dispatch that a gate holds back for good; None where it may go on."""
+        if self._gates.passed:
+            return None
+        try:
+            refusal = await self._gates.pass_all(
+                self._ask_gates, self._gate_wait_begins, self._gate_wait, attempts
+            )
+        finally:
+            waited, self._waits_at_gate = self._waits_at_gate, False
+            if waited and self._waits:
+                self._waits.ends()
+        if isinstance(refusal, Skip):
+            return self._end("skipped", attempts=attempts, error=_reason(refusal))
+        if refusal is not None:
+            return self._end_as(refusal)
+        if waited and self._page:
+            self._page.passed_gates()
+        if self._gates.batch is not None:
+            self._request = self._request.model_copy(update={"batch": self._gates.batch})
+        return None
+
+    def _gate_wait_begins(self, delay: timedelta | None) -> None:
+        if self._waits:
+            self._waits.begins(None, delay)
+
+    def _gate_wait(self, wait: Wait, until: datetime) -> None:
+        self._phase, self._until = "gate_wait", until
+        if self._page:
+            self._page.gate_wait(wait, until, first=not self._waits_at_gate)
+        self._waits_at_gate = True
+
+    async def _ask_gates(self, message: GateRequest) -> GateAnswer:
+        return await self._record(PASS_GATES, message, "gates")
+
+    async def _run_attempt(self, attempt: int) -> AttemptOutcome | None:
+        """Run one attempt until its outcome is written, however often its worker or store goes.
+
+        None where it must not begin, since others hold its permits by now.
+        """
         pause = FIRST_STORE_PAUSE
         while True:
             self._attempt = attempt
@@ -198,7 +276,7 @@ class Dispatch:
                 )
             except ActivityError as error:
                 fate = fate_of(error)
-            if isinstance(fate, Ended):
+            if isinstance(fate, (Ended, PermitsLost)):
                 return fate.outcome
             if _cancel_requested():
                 return await self._record_lost(attempt, "cancelled", "cancelled")
@@ -339,7 +417,11 @@ class Dispatch:
         message = CancelledDispatch(
             dispatch=self._request, dispatch_id=self._dispatch_id, attempts=attempts
         )
-        end = await self._record(RECORD_CANCELLED, message, "record the cancellation")
+        return self._end_as(
+            await self._record(RECORD_CANCELLED, message, "record the cancellation")
+        )
+
+    def _end_as(self, end: CancelledEnd) -> DispatchOutcome:
         return self._end(
             end.status,
             attempts=end.attempts,
@@ -431,6 +513,13 @@ class Dispatch:
             summary=summary,
         )
         return output
+
+
+def _reason(skip: Skip) -> str:
+    """For people; the record has all of it."""
+    reason = skip.detail.get("reason")
+    where = skip.detail.get("gate")
+    return f"held back by {where}" + (f": {reason}" if reason else "") if where else str(reason)
 
 
 def _cancel_requested() -> bool:

@@ -36,9 +36,9 @@ SUMMARY_LIMIT = 200
 
 
 class _HandedOverError(Exception):
-    """A dispatch is to go on in a workflow of its own, from this outcome of an attempt."""
+    """A dispatch is to go on in a workflow of its own: from this outcome, or at its gates."""
 
-    def __init__(self, outcome: AttemptOutcome) -> None:
+    def __init__(self, outcome: AttemptOutcome | None) -> None:
         super().__init__()
         self.outcome = outcome
 
@@ -47,7 +47,7 @@ class _InlineWaits:
     def __init__(self, job: HeldJob) -> None:
         self._job = job
 
-    def begins(self, outcome: AttemptOutcome, delay: timedelta | None) -> None:
+    def begins(self, outcome: AttemptOutcome | None, delay: timedelta | None) -> None:
         if delay is None or delay > LONGEST_INLINE_WAIT:
             raise _HandedOverError(outcome)
         self._job.parked = delay >= WORTH_TELLING
@@ -62,9 +62,9 @@ class JobDispatch:
         self._jobs = jobs
 
     def begin(self, ticket: JobTicket, binding: Binding) -> None:
-        job = HeldJob(ticket, child=not self._request.inline)
-        self._jobs.add(job)
         request = self._dispatch_request(ticket, binding)
+        job = HeldJob(ticket.model_copy(update={"event": None}), child=not self._request.inline)
+        self._jobs.add(job)
         run = self._run_inline if self._request.inline else self._run_child
         job.task = asyncio.create_task(run(job, request))
 
@@ -133,7 +133,8 @@ class JobDispatch:
             outcome = await dispatch.run()
         except _HandedOverError as handed_over:
             job.child = job.parked = True
-            await self._run_child(job, request.model_copy(update={"resume": handed_over.outcome}))
+            resumed = dispatch.request.model_copy(update={"resume": handed_over.outcome})
+            await self._run_child(job, resumed)
         else:
             self._jobs.end(ticket.claim_id, outcome=outcome)
 
@@ -145,6 +146,7 @@ class JobDispatch:
             trace_id=ticket.trace_id,
             tenant_id=ticket.tenant_id,
             address=EventAddress(topic=ticket.topic, event_id=ticket.job_event_id),
+            event=ticket.event,
             replay_of_event_id=ticket.replay_of_event_id,
             search_attributes=self._request.search_attributes,
             heartbeat_timeout_ms=self._request.heartbeat_timeout_ms,

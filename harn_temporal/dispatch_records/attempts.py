@@ -117,6 +117,43 @@ def ended(
     return batch
 
 
+def refused(
+    request: DispatchRequest,
+    reason: str,
+    error: str,
+    *,
+    now_ms: int,
+    workflow_id: str,
+    dead_letter: Mapping[str, Any] | None = None,
+) -> list[Append]:
+    """The end of a dispatch that becomes a dead letter before its first attempt, for `end_key`.
+
+    `reason` is that of `DlqMoved`. As in `cancelled`, the records name the attempt that never
+    will be, and there is no `attempt_recorded`.
+    """
+    outcome = AttemptOutcome(
+        attempt=1, status="failed", error=error, error_class="unknown", final="dlq"
+    )
+    batch = []
+    if request.binding.when is None:
+        batch.append(trigger_graph_record(request, now_ms=now_ms))
+    *told, _ = _ended_records(
+        request, outcome, now_ms=now_ms, workflow_id=workflow_id, result_address=None
+    )
+    batch += told
+    batch.append(
+        graph_record(
+            request,
+            action_graph.refused_part(request, outcome),
+            now_ms=now_ms,
+            context=attempt_context(request, 1, error=error, reason=reason),
+        )
+    )
+    unbegun = outcome.model_copy(update={"attempt": 0})
+    batch += _dlq_records(request, unbegun, [], dead_letter, now_ms=now_ms, reason=reason)
+    return batch
+
+
 def attempt_payload(
     request: DispatchRequest, outcome: AttemptOutcome, *, started_at_ms: int, now_ms: int
 ) -> dict[str, Any]:
@@ -230,6 +267,7 @@ def _dlq_records(
     dead_letter: Mapping[str, Any] | None,
     *,
     now_ms: int,
+    reason: str | None = None,
 ) -> list[Append]:
     binding = request.binding
     event = event_of(request)
@@ -238,7 +276,9 @@ def _dlq_records(
     return [
         graph_record(
             request,
-            action_graph.dlq_part(request, outcome.attempt, outcome.error),
+            action_graph.dlq_part(
+                request, outcome.attempt, outcome.error, reason or "retry_exhausted"
+            ),
             now_ms=now_ms,
             context={"attempt_count": outcome.attempt, "final_error": outcome.error},
         ),
@@ -249,6 +289,7 @@ def _dlq_records(
                 "event_id": request.event_id,
                 "attempt_count": outcome.attempt,
                 "final_error": outcome.error,
+                **({} if reason is None else {"reason": reason}),
                 "replay_of_event_id": request.replay_of_event_id,
             },
             now_ms=now_ms,
@@ -267,7 +308,7 @@ def _dlq_records(
                 "attempts": list(attempts),
             },
             now_ms=now_ms,
-            attempt=outcome.attempt,
+            attempt=outcome.attempt or None,
         ),
         entry_record(
             {

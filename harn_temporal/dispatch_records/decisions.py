@@ -87,6 +87,20 @@ def skipped(
     ]
 
 
+def held_back(
+    request: DispatchRequest, detail: Any, *, workflow_id: str, now_ms: int
+) -> list[Append]:
+    """The end of a dispatch of which a gate let nothing come; for the key `flow_key`.
+
+    After the event's trigger node, unless `predicate_evaluated` wrote it.
+    """
+    batch = []
+    if request.binding.when is None:
+        batch.append(trigger_graph_record(request, now_ms=now_ms))
+    batch += skipped(request, "flow_control", detail, workflow_id=workflow_id, now_ms=now_ms)
+    return batch
+
+
 def cancelled(
     request: DispatchRequest, attempt_count: int, *, error: str, workflow_id: str, now_ms: int
 ) -> list[Append]:

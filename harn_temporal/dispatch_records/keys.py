@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_STEP = re.compile(r"/(?:trigger|\d+/end|[^/]+/\d+/(?:start|pending))(?:/\d+)?$")
+_STEP = re.compile(r"/(?:trigger|gates|\d+/end|[^/]+/\d+/(?:start|pending))(?:/\d+)?$")
 
 
 def start_key(workflow_id: str, run_id: str, attempt: int) -> str:
@@ -25,6 +25,11 @@ def end_key(workflow_id: str, attempt: int) -> str:
 def trigger_key(workflow_id: str) -> str:
     """Of `predicate_evaluated`, with `skipped` behind it where the answer was no."""
     return f"{workflow_id}/trigger"
+
+
+def flow_key(workflow_id: str) -> str:
+    """Of `held_back`: the end that a gate made."""
+    return f"{workflow_id}/gates"
 
 
 def workflow_of(key: str) -> str | None:

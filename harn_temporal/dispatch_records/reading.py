@@ -26,8 +26,9 @@ def outcome_of(records: Sequence[Record]) -> AttemptOutcome:
     final = outbox.headers.get(headers.OUTCOME)
     recorded = _one(records, {"attempt_recorded"})
     retry = _one(records, {"retry_scheduled"})
-    # `cancelled` writes no attempt: its dispatch ended before one began.
-    status = "cancelled" if recorded is None else recorded.payload["outcome"]
+    # `cancelled` and `refused` write no attempt: their dispatch ended before one began.
+    unbegun = "failed" if final == "dlq" else "cancelled"
+    status = unbegun if recorded is None else recorded.payload["outcome"]
     return AttemptOutcome(
         attempt=payload["attempt"],
         status=cast("AttemptStatus", _known(AttemptStatus, status, outbox)),

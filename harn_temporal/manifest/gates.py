@@ -1,4 +1,4 @@
-"""Flow-control gates of a trigger. They are checked in full, and then refused: none is built yet.
+"""Flow-control gates of a trigger.
 
 A gate's name here is its key in the manifest, except for `priority`, which is a gate only as a
 table.
@@ -60,17 +60,6 @@ def check_together(table: Table, named: frozenset[str]) -> None:
         table.problem("batch", f"goes with no other gate; remove it or {others}")
     if "priority" in named and "concurrency" not in named:
         table.problem("priority", "orders who waits for `concurrency`, which is missing here")
-
-
-def refuse(table: Table, named: frozenset[str]) -> None:
-    """Report each gate as not supported, at the key that asks for it, valid or not."""
-    for name in sorted(named):
-        refused = "this gate is not supported by this version; remove it"
-        budget = None if name in table.values else table.table("budget")
-        if budget is None:
-            table.problem(name, refused)
-        else:
-            budget.problem("max_concurrent", refused)
 
 
 def _read_concurrency(table: Table) -> Gate | None:

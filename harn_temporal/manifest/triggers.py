@@ -9,7 +9,7 @@ from typing import Any
 from harn_temporal.bindings import DEFAULT_TIMEOUT_MS, Binding
 from harn_temporal.gates.models import Gates
 from harn_temporal.manifest.fingerprint import fingerprinted
-from harn_temporal.manifest.gates import check_together, refuse
+from harn_temporal.manifest.gates import check_together
 from harn_temporal.manifest.keys import UNUSED_TRIGGER_KEYS
 from harn_temporal.manifest.problems import Notes, Place, Problems, shown
 from harn_temporal.manifest.settings import Settings, read_settings
@@ -133,7 +133,6 @@ class TriggerReader:
         """What no key shows by itself. `own` is what stands in this table, `merged` what holds."""
         if own.gates_named:
             check_together(table, merged.gates_named)
-            refuse(table, own.gates_named)
         handler = merged.handler
         if handler is None or handler.kind == "a2a":
             return
