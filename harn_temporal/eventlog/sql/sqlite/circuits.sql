@@ -8,7 +8,7 @@ CREATE TABLE @circuits (
   probe_until_ms INTEGER NOT NULL
 );
 
-CREATE INDEX @circuits_by_probe ON @circuits (probe);
+CREATE INDEX @circuits_by_probe ON @circuits (probe, destination);
 
 -- name: circuits.write
 INSERT INTO @circuits (destination, failures, open_until_ms, probe, probe_until_ms)

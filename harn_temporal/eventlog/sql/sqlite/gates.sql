@@ -22,7 +22,7 @@ CREATE TABLE @gates (
 
 CREATE UNIQUE INDEX @gates_by_id ON @gates (gate_id, kind);
 
-CREATE INDEX @gates_by_name ON @gates (name, kind);
+CREATE INDEX @gates_by_name ON @gates (name, kind, gate_id);
 
 CREATE INDEX @gates_idle ON @gates (idle_from_ms);
 
