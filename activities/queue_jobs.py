@@ -13,7 +13,9 @@ from temporalio.exceptions import ApplicationError
 from harn_temporal.activities.heartbeats import beating
 from harn_temporal.activities.store_access import store_failures_told
 from harn_temporal.bindings import Binding
+from harn_temporal.canonical import encode
 from harn_temporal.consume_contracts import (
+    EVENTS_AT_ONCE,
     ChildrenToCheck,
     EndedChild,
     EndedChildren,
@@ -26,6 +28,7 @@ from harn_temporal.consume_contracts import (
     Selected,
     Selection,
 )
+from harn_temporal.contracts import INLINE_EVENT_LIMIT
 from harn_temporal.errors import EventError, StoreError, UsageError
 from harn_temporal.eventlog.log import EventLog, Reader, Transaction
 from harn_temporal.eventlog.topics import claims_topic, queue_topic
@@ -219,10 +222,10 @@ class QueueActivities:
         tickets: list[JobTicket] = []
         unresolved: list[Settlement] = []
         for claim, job in zip(claims, loaded, strict=True):
-            problem = job if isinstance(job, str) else _problem(job, bindings, message.queue)
+            problem = job if isinstance(job, str) else _problem(job.job, bindings, message.queue)
             if 0 < message.max_deliveries < claim.delivery:
                 problem = f"the job was delivered {claim.delivery - 1} times and came to no end"
-            if problem is None and isinstance(job, QueuedJob):
+            if problem is None and isinstance(job, _Loaded):
                 tickets.append(_ticket(claim, job))
                 continue
             unresolved.append(
@@ -233,7 +236,7 @@ class QueueActivities:
                     ack=_worn(message, claim.delivery),
                 )
             )
-        return tickets, unresolved
+        return _within_limit(tickets), unresolved
 
 
 def _settlements(message: Selection, reports: Sequence[JobReport]) -> list[Settlement]:
@@ -276,15 +279,21 @@ def _has_begun(tx: Transaction, report: JobReport) -> bool:
     return dispatch is not None and (dispatch.started_attempt > 0 or dispatch.outcome != "")
 
 
-def _load(reader: Reader, claim: Claim) -> QueuedJob | str:
+@dataclass(frozen=True)
+class _Loaded:
+    job: QueuedJob
+    event: TriggerEvent
+
+
+def _load(reader: Reader, claim: Claim) -> _Loaded | str:
     """The job, or why it cannot be read."""
     try:
         job = load_job(reader, claim.queue, claim.job_event_id)
-        if job is not None:
-            TriggerEvent.from_json(job.event)
+        if job is None:
+            return f"the job {claim.job_event_id} is not in the log"
+        return _Loaded(job, TriggerEvent.from_json(job.event))
     except (StoreError, EventError) as error:
         return str(error)
-    return job or f"the job {claim.job_event_id} is not in the log"
 
 
 def _problem(job: QueuedJob, bindings: Mapping[str, Binding], queue: str) -> str | None:
@@ -305,9 +314,8 @@ def _problem(job: QueuedJob, bindings: Mapping[str, Binding], queue: str) -> str
     return None
 
 
-def _ticket(claim: Claim, job: QueuedJob) -> JobTicket:
-    event = job.event
-    tenant, trace = event.get("tenant_id"), event.get("trace_id")
+def _ticket(claim: Claim, loaded: _Loaded) -> JobTicket:
+    job, event = loaded.job, loaded.event
     return JobTicket(
         job_event_id=claim.job_event_id,
         claim_id=claim.claim_id,
@@ -316,13 +324,25 @@ def _ticket(claim: Claim, job: QueuedJob) -> JobTicket:
         workflow_id=job_workflow_id(claim.queue, claim.job_event_id, claim.claim_id),
         trigger_id=job.trigger_id,
         event_id=claim.event_id,
-        trace_id=trace if isinstance(trace, str) else "",
-        tenant_id=tenant if isinstance(tenant, str) else None,
+        trace_id=event.trace_id,
+        tenant_id=event.tenant_id,
+        event=event,
         replay_of_event_id=job.replay_of_event_id,
         priority=job.priority,
         fairness_key=claim.scheduling.fairness_key,
         traceparent=job.traceparent,
     )
+
+
+def _within_limit(tickets: list[JobTicket]) -> list[JobTicket]:
+    """Without events that are large, and without any where all together are."""
+    sizes = [0 if each.event is None else len(encode(each.event.to_json())) for each in tickets]
+    together = sum(size for size in sizes if size <= INLINE_EVENT_LIMIT)
+    limit = INLINE_EVENT_LIMIT if together <= EVENTS_AT_ONCE else 0
+    return [
+        each if size <= limit else each.model_copy(update={"event": None})
+        for each, size in zip(tickets, sizes, strict=True)
+    ]
 
 
 def _news(reader: Reader, watch: QueueWatch) -> tuple[bool, float]:

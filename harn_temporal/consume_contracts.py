@@ -9,18 +9,25 @@ from typing import Literal
 
 from harn_temporal.bindings import Binding, Priority
 from harn_temporal.contracts import DEFAULT_HEARTBEAT_TIMEOUT_MS, DispatchOutcome, Message
+from harn_temporal.events import TriggerEvent
 
 ConsumeMode = Literal["drain", "serve"]
 
 PARKED_PER_SLOT = 4
 """Jobs that may be parked for each slot; then keys that have parked jobs are not claimed."""
 
+EVENTS_AT_ONCE = 256 * 1024
+"""Bytes of events that one selection may carry."""
+
 HISTORY_LIMIT = 8_000
 """Events after which a consumer continues as new, also where the service would not suggest it."""
 
 
 class JobTicket(Message):
-    """A claimed job and what it takes to dispatch it; its event stays in the log."""
+    """A claimed job and what it takes to dispatch it.
+
+    Its event only where it is small, and all those of an answer are: else it stays in the log.
+    """
 
     job_event_id: int
     claim_id: str
@@ -36,6 +43,7 @@ class JobTicket(Message):
     priority: Priority = "normal"
     fairness_key: str = ""
     traceparent: str | None = None
+    event: TriggerEvent | None = None
 
 
 class JobReport(Message):

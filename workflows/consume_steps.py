@@ -35,6 +35,7 @@ from harn_temporal.workflows.dispatch_steps import ONCE, UNTIL_RECORDED
 from harn_temporal.workflows.job_dispatch import JobDispatch
 
 SELECTION_TIMEOUT = timedelta(minutes=1)
+CLAIMS_AT_ONCE = 64
 RENEWAL_TIMEOUT = timedelta(seconds=10)
 CHECK_INTERVAL = timedelta(minutes=1)
 WATCH_LIFETIME = timedelta(minutes=10)
@@ -148,11 +149,10 @@ class Consumer:
         )
 
     def _wanted(self) -> int:
-        """How many jobs to claim."""
+        """How many jobs to claim next."""
+        wanted = min(self._jobs.free_slots, CLAIMS_AT_ONCE)
         limit = self._request.limit
-        if limit is None:
-            return self._jobs.free_slots
-        return max(0, min(self._jobs.free_slots, limit - self._counts.claimed))
+        return wanted if limit is None else max(0, min(wanted, limit - self._counts.claimed))
 
     def _reason_to_end(self) -> str | None:
         """Of a consumer that has nothing to settle. Jobs that are parked keep no drain going."""

@@ -90,6 +90,7 @@ class Queue:
     async def fill(self, trigger_id: str, count: int = 1, **changes: Any) -> list[int]:
         """Append jobs, numbered from 0; returns their ids."""
         tenant = changes.pop("tenant", None)
+        more = {"padding": changes.pop("padding")} if "padding" in changes else {}
         jobs = [
             NewJob(
                 queue="triage",
@@ -97,7 +98,7 @@ class Queue:
                 binding_key=f"{trigger_id}@v1",
                 binding_version=1,
                 event=new_event(
-                    provider="github", kind="push", payload={"n": number}, tenant_id=tenant
+                    provider="github", kind="push", payload={"n": number, **more}, tenant_id=tenant
                 ).to_json(),
                 **changes,
             )

@@ -119,6 +119,21 @@ async def test_a_serving_consumer_whose_process_is_gone_ends(queue, monkeypatch)
     assert len(await queue.acked()) == 1
 
 
+async def test_a_child_that_was_terminated_is_answered(queue, temporal_client):
+    [job] = await queue.fill("slow")
+    async with queue.worker():
+        handle = await queue.start()
+        await queue.until(lambda: _exists(queue.folder / "begun-0"))
+        [claim] = await queue.records("claims", "job_claimed")
+        child = temporal_client.get_workflow_handle(f"job/triage/{job}/{claim['claim_id']}")
+        await child.terminate()
+        result = await handle.result()
+    assert (result.counts.handled, result.counts.acked) == (1, 0)
+    response = (await queue.responses())[job]
+    assert response["outcome"] is None
+    assert "was ended from outside" in response["error"]
+
+
 async def _exists(path):
     return path.exists()
 
