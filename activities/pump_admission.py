@@ -191,6 +191,10 @@ class Admissions:
         try:
             with dispatch_span(tracing.ADMIT, job.request, kind="consumer") as span:
                 await self._start(job.request.model_copy(update={"traceparent": span.traceparent}))
+            logger.info(
+                "dispatch_admitted",
+                extra={"workflow_id": job.workflow_id, "trace_id": job.request.trace_id},
+            )
         except DispatchRefusedError as error:
             job.refusal = error
             logger.error(  # noqa: TRY400 - the request is at fault, not the code

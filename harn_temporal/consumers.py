@@ -91,7 +91,7 @@ def queue_activities(
 ) -> QueueActivities:
     policy, warnings = read_policy(os.environ)
     for warning in warnings:
-        logger.warning("%s", warning)
+        logger.warning("scheduler_policy_ignored", extra={"problem": warning})
 
     async def describe(workflow_id: str) -> EndedChild | None:
         return await _ended(client, workflow_id)

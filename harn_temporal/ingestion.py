@@ -115,7 +115,7 @@ def _attributes(event: TriggerEvent) -> dict[str, str | int | bool]:
 async def _ingest_for(log: EventLog, delivery: _Delivery, candidate: _Candidate) -> Ingested:
     binding = candidate.binding
     if candidate.warning is not None:
-        _logger.warning("%s", candidate.warning)
+        _logger.warning("expression_failed", extra={"problem": candidate.warning})
     status: Literal["accepted", "duplicate", "filtered"] = "filtered"
     address = None
     if not candidate.filtered:
@@ -125,6 +125,15 @@ async def _ingest_for(log: EventLog, delivery: _Delivery, candidate: _Candidate)
             address = await _claim_and_append(log, delivery, candidate, span.traceparent)
             status = "duplicate" if address is None else "accepted"
             span.set({"harn.status": status})
+            _logger.info(
+                "event_ingested",
+                extra={
+                    "event_id": delivery.event.id,
+                    "trace_id": delivery.event.trace_id,
+                    "trigger_id": binding.trigger_id,
+                    "status": status,
+                },
+            )
         if address is None:
             count_dropped(binding.trigger_id, "inbox_duplicate")
     return Ingested(

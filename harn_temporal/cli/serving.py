@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from harn_temporal.eventlog.log import EventLog, Record
     from harn_temporal.manifest import Manifest
     from harn_temporal.recovery.stranded import StrandedCount
+
+
+logger = logging.getLogger("harn_temporal.worker")
 
 
 def serve(
@@ -103,7 +107,10 @@ async def _serve(
         for consumer in worker_options.consume:
             line(f"Consuming {consumer.queue} as {consumer.consumer_id}")
         line("Ready. Ctrl-C stops.")
+        told = {"package": manifest.package, "address": connection.address}
+        logger.info("worker_started", extra=told)
         await worker.until(signals.told)
+        logger.info("worker_stopping", extra=told)
 
 
 async def _show_lines(stack: AsyncExitStack, log: EventLog, manifest: Manifest) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import AbstractContextManager
 
 from harn_temporal.contracts import AttemptOutcome, DispatchRequest
 from harn_temporal.telemetry import tracing
 from harn_temporal.trace_ids import traceparent_in
+
+logger = logging.getLogger("harn_temporal.activities")
 
 
 def dispatch_span(
@@ -39,8 +42,19 @@ def dispatch_span(
     )
 
 
-def tell_outcome(span: tracing.Span, outcome: AttemptOutcome) -> None:
-    """The status, and what follows; no messages, which may hold secrets."""
+def tell_outcome(span: tracing.Span, request: DispatchRequest, outcome: AttemptOutcome) -> None:
+    """The status, and what follows; no messages, which may hold secrets. Logged as well."""
+    logger.info(
+        "attempt_ended",
+        extra={
+            "trigger_id": request.binding.trigger_id,
+            "event_id": request.event_id,
+            "trace_id": request.trace_id,
+            "attempt": outcome.attempt,
+            "status": outcome.status,
+            "retry_in_ms": outcome.retry_in_ms,
+        },
+    )
     span.set({"harn.outcome": outcome.status})
     if outcome.status in ("failed", "timeout", "denied"):
         span.fail(outcome.error_class or outcome.status)

@@ -47,10 +47,13 @@ async def register_search_attributes(client: Client) -> bool:
                 f"does not answer: {error.message}"
             ) from error
         logger.warning(
-            "the Temporal service does not register the search attributes %s (%s): dispatches "
-            "start without them and cannot be searched by them; ask its operator to add them",
-            ", ".join(key.name for key in SEARCH_KEYS),
-            error.message,
+            "search_attributes_refused",
+            extra={
+                "attributes": ", ".join(key.name for key in SEARCH_KEYS),
+                "error": error.message,
+                "advice": "dispatches start without them and cannot be searched by them; "
+                "ask the service's operator to add them",
+            },
         )
         return False
     return True

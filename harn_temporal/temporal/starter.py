@@ -86,7 +86,9 @@ async def start_dispatch(
     # A namespace may have lost the attributes, or never have had them: they are not essential.
     plain = request.model_copy(update={"search_attributes": False})
     started = await _start(client, plain, workflow_id, eager=eager)
-    logger.warning("%s is started without search attributes: %s", workflow_id, reason)
+    logger.warning(
+        "search_attributes_dropped", extra={"workflow_id": workflow_id, "error": str(reason)}
+    )
     return started
 
 

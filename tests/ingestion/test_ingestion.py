@@ -174,7 +174,8 @@ async def test_a_filter_that_fails_counts_as_no_with_a_warning_and_spares_the_ot
     start = f"trigger 'new-issue', event {event.id}: the filter `length(event.missing)` failed: "
     assert found[0].warning.startswith(start)
     assert found[0].warning.endswith("; the event was taken as not matching")
-    assert [record.getMessage() for record in caplog.records] == [found[0].warning]
+    (record,) = caplog.records
+    assert (record.msg, record.problem) == ("expression_failed", found[0].warning)
     assert found[1].warning is None
 
 

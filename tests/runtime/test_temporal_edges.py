@@ -60,7 +60,8 @@ async def test_a_service_that_refuses_search_attributes_costs_one_warning(caplog
     with caplog.at_level(logging.WARNING):
         assert not await register_search_attributes(client)
     assert len(caplog.records) == 1
-    assert "HarnTrigger" in caplog.text
+    assert caplog.records[0].msg == "search_attributes_refused"
+    assert caplog.records[0].attributes.startswith("HarnTrigger, ")
 
 
 async def test_a_service_that_is_away_is_no_refusal():
