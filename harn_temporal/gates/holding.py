@@ -19,7 +19,8 @@ RECHECK_MS = 60_000
 FAR_RECHECK_MS = 600_000
 """The same for who is far behind."""
 
-POSITION_LIMIT = 1_000
+POSITION_LIMIT = 200
+"""Of places that are counted: who is further behind is told how many wait in all."""
 EXPIRED_AT_ONCE = 16
 
 
