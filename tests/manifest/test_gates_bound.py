@@ -1,19 +1,11 @@
-"""Gates in bindings. The manifest still refuses them at the end; these tests look behind that."""
+"""Gates in the bindings of a manifest."""
 
 from __future__ import annotations
 
-import pytest
-
 from harn_temporal.gates.models import Batch, Concurrency, Gates, PriorityOrder, Throttle
-from harn_temporal.manifest import triggers
 
 
-@pytest.fixture
-def accepting(monkeypatch):
-    monkeypatch.setattr(triggers, "refuse", lambda table, named: None, raising=False)
-
-
-def test_a_binding_carries_the_gates_of_its_trigger(one, accepting):
+def test_a_binding_carries_the_gates_of_its_trigger(one):
     (binding,) = one(
         'concurrency = { key = "event.headers.tenant", max = 10 }\n'
         'throttle = { period = "1m", max = 30 }\n'
@@ -33,7 +25,7 @@ def test_a_binding_without_gates_has_none(one):
     assert binding.gates is None
 
 
-def test_gates_are_part_of_the_fingerprint(one, accepting):
+def test_gates_are_part_of_the_fingerprint(one):
     texts = [
         "",
         "batch = { size = 3, timeout = '1m' }\n",
