@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from harn_temporal.eventlog import StoreSettings, open_event_log
+from harn_temporal.eventlog import StoreSettings, open_event_log, topics
 from harn_temporal.events import new_event
 from harn_temporal.ingestion import ingest
 from harn_temporal.manifest import load_manifest
@@ -97,10 +97,12 @@ def until():
 
 @pytest.fixture
 def outcomes(log):
-    """How many dispatches have ended."""
+    """How many dispatches have ended, of all tenants."""
 
     async def count():
-        records = await log.read("trigger.outbox")
+        heads = [head.topic for head in await log.topics()]
+        outboxes = [topic for topic in heads if topics.is_of(topic, topics.TRIGGER_OUTBOX)]
+        records = [record for topic in outboxes for record in await log.read(topic)]
         return sum("harn_temporal.outcome" in record.headers for record in records)
 
     return count
