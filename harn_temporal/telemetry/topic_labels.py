@@ -33,4 +33,7 @@ def topic_label(topic: str) -> str:
             return plain
     if topic.startswith(topics.WORKER_PREFIX):
         return f"{topics.WORKER_PREFIX}*.{topics.parse_queue_topic(topic)[1]}"
-    return OTHER
+    kind = topics.gate_kind(topic)
+    if kind is not None:
+        return f"trigger.{kind}.*"
+    return "trigger.circuit.*" if topic.startswith(topics.CIRCUIT_PREFIX) else OTHER
