@@ -37,6 +37,7 @@ COMMANDS: dict[str, Source] = {
         "harn_temporal.cli.ingest:ingest", "Ingest one event for every trigger that matches"
     ),
     "queue": Source("harn_temporal.cli.queue:app", "Worker queues: enqueue, drain, look after"),
+    "gate": Source("harn_temporal.cli.gate:app", "Flow-control gates: holders and waiters"),
     "trigger": Source("harn_temporal.cli.trigger:app", "Triggers with version, state and figures"),
     "dlq": Source("harn_temporal.cli.dlq:app", "Dead letters: dispatches whose retries ran out"),
     "log": Source("harn_temporal.cli.log:app", "The EventLog: read, follow, verify, rebuild"),

@@ -86,7 +86,7 @@ async def test_the_story_of_a_circuit(circuit, temporal_address):
         agents.away, agents.held = False, asyncio.Event()
         probe = await package.start()
         async with asyncio.timeout(30):
-            while agents.asked < 8:
+            while agents.asked < 8:  # noqa: ASYNC110 - the probe asks
                 await asyncio.sleep(0.01)
         other = await ended(package)
         assert (other.status, other.attempt_count) == ("dlq", 0)

@@ -116,6 +116,25 @@ handler = "a2a://reviewer.test/triage"
 a2a = { follow = true, timeout = "1h", poll = "1m" }
 
 [[triggers]]
+id = "gated"
+kind = "webhook"
+provider = "github"
+match = { events = ["push"] }
+handler = "handlers::fails_twice"
+retry = { max = 3, backoff = "linear", delay_ms = 10500 }
+debounce = { key = "event.kind", period = "1s" }
+singleton = {}
+concurrency = { key = "event.kind", max = 2 }
+
+[[triggers]]
+id = "held_back"
+kind = "webhook"
+provider = "github"
+match = { events = ["push"] }
+handler = "handlers::succeeds"
+debounce = { key = "event.kind", period = "1m" }
+
+[[triggers]]
 id = "skipped"
 kind = "webhook"
 provider = "github"
@@ -202,6 +221,16 @@ async def cancelled(scene: Scene, trigger_id: str, phase: str) -> WorkflowHandle
     return handle
 
 
+async def held_back(scene: Scene) -> WorkflowHandle[Any, Any]:
+    """Waits at a gate, until a later event takes its place there."""
+    first = await scene.start("held_back")
+    second = await scene.start("held_back")
+    await first.result()
+    await second.cancel()
+    await second.result()
+    return first
+
+
 async def pump_continued(scene: Scene) -> WorkflowHandle[Any, Any]:
     """A run of the pump whose lifetime is over. The worker's own pump makes way for it."""
     client, store_id = scene.environment.client, scene.log.store_id
@@ -264,6 +293,8 @@ SCENARIOS: dict[str, Callable[[Scene], Awaitable[WorkflowHandle[Any, Any]]]] = {
     "dispatch_cancelled_running": lambda scene: cancelled(scene, "hangs", "attempt"),
     "dispatch_followed": lambda scene: ended(scene, "followed"),
     "dispatch_followed_cancelled": lambda scene: cancelled(scene, "followed_long", "following"),
+    "dispatch_gated": lambda scene: ended(scene, "gated"),
+    "dispatch_held_back": held_back,
     "pump_continued": pump_continued,
     "consume_drain": lambda scene: consumed(scene, {"succeeds": 5, "fails_twice": 2, "skipped": 1}),
     "consume_inline": lambda scene: consumed(
