@@ -1,0 +1,98 @@
+import uuid
+
+import pytest
+
+from harn_temporal.gates.admission import admit
+from harn_temporal.gates.circuit import tell_circuit
+from harn_temporal.gates.decisions import Asker
+from harn_temporal.gates.identity import GateKey
+from harn_temporal.gates.models import Concurrency, RateLimit
+
+NAME = "new-issue@v1:acme"
+AGENT = "a2a://reviewer.test/triage"
+
+
+def asker(holder):
+    return Asker(
+        holder=holder, permit_id=str(uuid.uuid5(uuid.NAMESPACE_URL, holder)), ttl_ms=60_000
+    )
+
+
+@pytest.fixture
+def held(program):
+    """Two hold a gate of two, two wait; another gate of the same name has let one through."""
+
+    def ask(tx):
+        held = GateKey(kind="concurrency", binding_key="new-issue@v1", keyed=True, value="acme")
+        for holder in "abcd":
+            admit(tx, Concurrency(max=2), held, asker(holder))
+        counted = GateKey(kind="rate_limit", binding_key="new-issue@v1", keyed=True, value="acme")
+        admit(tx, RateLimit(period_ms=10**12, max=9), counted, asker("a"))
+        for attempt in range(1, 6):
+            tell_circuit(tx, AGENT, "a", attempt, failed=True)
+
+    program.fill(lambda log: log.transact(ask))
+
+
+def figures(view):
+    return {name: view[name] for name in ("kind", "max", "held", "waiting", "in_window")}
+
+
+def test_gates_and_circuits_are_listed(program, held):
+    found = program("gate", "ls", "--json").json
+    assert [each["gate"] for each in found["gates"]] == [NAME, NAME]
+    assert [figures(each) for each in found["gates"]] == [
+        {"kind": "concurrency", "max": 2, "held": 2, "waiting": 2, "in_window": None},
+        {"kind": "rate_limit", "max": 9, "held": 0, "waiting": 0, "in_window": 1},
+    ]
+    assert found["gates"][1]["period_ms"] == 10**12
+    [circuit] = found["circuits"]
+    assert (circuit["destination"], circuit["failures"]) == (AGENT, 5)
+    assert circuit["state"] == "half-open"
+    assert [
+        each["kind"]
+        for each in program("gate", "ls", "--kind", "rate_limit", "--json").json["gates"]
+    ] == ["rate_limit"]
+    shown = program("gate", "ls")
+    assert NAME in shown.out
+    assert AGENT in shown.out
+
+
+def test_holders_and_waiters_are_shown_in_their_order(program, held):
+    [view] = program("gate", "show", NAME, "--kind", "concurrency", "--json").json["gates"]
+    assert [each["holder"] for each in view["holders"]] == ["a", "b"]
+    assert [each["holder"] for each in view["waiters"]] == ["c", "d"]
+    assert view["holders"][0]["acquired_at"] == "2026-01-01T00:00:00.000Z"
+    assert view["holders"][0]["expires_at"] == "2026-01-01T00:01:00.000Z"
+    people = program("gate", "show", NAME)
+    assert people.code == 0
+    assert "waiter" in people.out
+    missing = program("gate", "show", "nothing")
+    assert missing.code == 2
+    assert "no gate is called 'nothing'" in missing.err
+
+
+def test_a_permit_that_is_released_goes_to_who_waits_next(program, held):
+    refused = program("gate", "release", NAME)
+    assert refused.code == 2
+    assert "--holder ID, or --all" in refused.err
+    found = program(
+        "gate", "release", NAME, "--holder", "a", "--kind", "concurrency", "--reason", "x", "--json"
+    ).json
+    assert found["released"] == [{"kind": "concurrency", "holder": "a"}]
+    assert found["granted"] == ["c"]
+    assert found["reason"].endswith(": x")
+    assert program("gate", "release", NAME, "--holder", "d").code == 0
+    [view] = program("gate", "show", NAME, "--kind", "concurrency", "--json").json["gates"]
+    assert {each["holder"] for each in view["holders"]} == {"b", "c"}
+    assert view["waiters"] == []
+    again = program("gate", "release", NAME, "--holder", "a")
+    assert (again.code, "a neither holds nor waits" in again.err) == (2, True)
+    assert len(program("gate", "release", NAME, "--all", "--json").json["released"]) == 2
+
+
+def test_a_circuit_is_closed(program, held):
+    found = program("gate", "release", AGENT, "--json").json
+    assert found == {"destination": AGENT, "was": "half-open"}
+    assert program("gate", "ls", "--json").json["circuits"] == []
+    assert program("gate", "release", AGENT).code == 2
