@@ -66,7 +66,11 @@ async def test_a_shutdown_gives_back_what_has_not_begun(queue, inline):
     jobs = await queue.fill("slow", 3)
     serve = queue.options("serve", max_concurrent=3, inline=inline)
     async with queue.worker(serve, max_concurrent=2):
-        await queue.until(lambda: _exists(queue.folder / "begun-1"))
+
+        async def two_begun():
+            return len(list(queue.folder.glob("begun-*"))) == 2
+
+        await queue.until(two_begun)
 
         async def claimed():
             return (await queue.kinds())["job_claimed"] == 3
