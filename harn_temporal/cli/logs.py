@@ -40,7 +40,7 @@ class LineFormatter(logging.Formatter):
             error = record.exc_info[1]
             parts.append(without_credentials(f"({type(error).__name__}: {error})"))
             if self._tracebacks:
-                parts.append("\n" + self.formatException(record.exc_info))
+                parts.append("\n" + without_credentials(self.formatException(record.exc_info)))
         return " ".join(parts)
 
 

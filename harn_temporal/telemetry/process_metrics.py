@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from harn_temporal.errors import StoreError
 from harn_temporal.eventlog import tallies, topics
 from harn_temporal.eventlog.tallies import tally_of
 from harn_temporal.telemetry import families
@@ -59,7 +60,7 @@ class ProcessMetrics:
         for record in records:
             try:
                 self._count(record)
-            except (KeyError, TypeError, ValueError, AttributeError):
+            except (KeyError, TypeError, ValueError, AttributeError, StoreError):
                 continue  # a record of a handler's program on one of our topics
 
     def admitted(self, admission: Admission) -> None:

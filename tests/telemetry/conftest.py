@@ -88,9 +88,22 @@ def until():
 
     async def wait(fact, bound_s: float = BOUND_S):
         async with asyncio.timeout(bound_s):
-            while not (found := await fact()):
+            while not (found := await fact()):  # noqa: ASYNC110 - others make it true
                 await asyncio.sleep(0.02)
             return found
+
+    return wait
+
+
+@pytest.fixture
+def ended(until, outcomes):
+    """Waits until so many dispatches have ended."""
+
+    async def wait(count: int):
+        async def fact():
+            return await outcomes() == count
+
+        await until(fact)
 
     return wait
 

@@ -95,3 +95,10 @@ def sources() -> list[Path]:
         if not path.is_relative_to(ROOT / "harn_temporal/activities")
         and not path.is_relative_to(ROOT / "harn_temporal/workflows")
     ]
+
+
+def test_every_family_is_asserted_by_value():
+    tests = [path.read_text() for path in sorted((ROOT / "tests/telemetry").glob("test_*s.py"))]
+    text = "\n".join(tests)
+    short = {each.name.removeprefix("harn_trigger_").removesuffix("_seconds") for each in FAMILIES}
+    assert [name for name in sorted(short) if f"{name}" not in text] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import urllib.request
+from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -14,13 +15,20 @@ from harn_temporal.a2a.metrics import observe_hop
 from harn_temporal.cli.metrics_options import MetricsAddress
 from harn_temporal.cli.serving_metrics import ServedMetrics
 from harn_temporal.errors import StoreUnavailableError, UsageError
+from harn_temporal.eventlog.records import Record
 from harn_temporal.pump_figures import PumpFigures
 from harn_temporal.queue.claiming import claim
 from harn_temporal.queue.models import ClaimOrder
 from harn_temporal.scheduler import read_policy
-from harn_temporal.telemetry.collectors import StoreCollector
+from harn_temporal.scheduler_figures import Series
+from harn_temporal.telemetry.collectors import (
+    MOST_SCHEDULER_SERIES,
+    StoreCollector,
+    _latest,
+)
 from harn_temporal.telemetry.endpoint import served
 from harn_temporal.telemetry.families import FAMILIES, Source
+from harn_temporal.telemetry.process_metrics import ProcessMetrics
 from harn_temporal.temporal.connect import Connection, TemporalOptions, connect
 from harn_temporal.worker import running_worker
 
@@ -81,14 +89,12 @@ def life(trigger_id, status):
     }
 
 
-async def test_every_family_of_a_worker_has_its_value(
-    temporal_address, package, log, until, outcomes, tmp_path
-):
+async def test_every_family_of_a_worker_has_its_value(temporal_address, package, log, until, ended):
     seen = ServedMetrics(MetricsAddress("127.0.0.1", 0))
     observers = seen.observing(log)
     options = TemporalOptions(temporal_address)
     async with (
-        connect(options, tmp_path, measured=True) as connection,
+        connect(options, package.folder, measured=True) as connection,
         running_worker(connection.client, log, package.manifest, observers=observers) as worker,
     ):
         with seen.serving(worker, log, connection) as url:
@@ -99,21 +105,16 @@ async def test_every_family_of_a_worker_has_its_value(
             await package.ingest("queued", tenant_id="acme")
             await package.ingest("slow")
             await until(lambda: _exists(package.folder / "begun"))
-
-            async def rest_has_ended():
-                return await outcomes() == 4
-
-            await until(rest_has_ended)
+            await ended(4)
             taken = await _claim(log)
-            worker.scheduler.count("triage", "tenant", taken)
+            starved = replace(taken.claims[0].scheduling, decision="starvation-deadline")
+            claims = (*taken.claims, replace(taken.claims[0], scheduling=starved))
+            told = taken.model_copy(update={"claims": claims, "deferred_keys": ("beta",)})
+            worker.scheduler.count("triage", "tenant", told)
             observe_hop("a2a://reviewer/review", "completed", 0.2)
             during = await samples(url)
             (package.folder / "go").touch()
-
-            async def all_have_ended():
-                return await outcomes() == 5
-
-            await until(all_have_ended)
+            await ended(5)
             after = await samples(url)
 
     got = during
@@ -168,7 +169,10 @@ async def test_every_family_of_a_worker_has_its_value(
     assert value(got, "harn_worker_queue_claim_age_seconds_count", queue="triage") == 1
 
     key = {"queue": "triage", "fairness_dimension": "tenant", "fairness_key": "acme"}
-    assert value(got, "harn_scheduler_selections_total", **key) == 1
+    assert value(got, "harn_scheduler_selections_total", **key) == 2
+    assert value(got, "harn_scheduler_starvation_promotions_total", **key) == 1
+    beta = key | {"fairness_key": "beta"}
+    assert value(got, "harn_scheduler_deferrals_total", **beta) == 1
     target = "a2a://reviewer/review"
     assert value(got, "harn_a2a_hops_total", target=target, outcome="completed") >= 1
     assert value(got, "harn_a2a_hop_duration_seconds_sum", target=target) >= 0.2
@@ -242,7 +246,7 @@ def test_a_port_that_is_taken_is_a_mistake_of_usage():
 
 
 async def test_a_dispatch_that_exists_is_told_as_deduped(
-    temporal_client, package, log, until, outcomes, monkeypatch
+    temporal_client, package, log, ended, monkeypatch
 ):
     """As after a cursor that was lost: the pump finds the envelope again."""
     from harn_temporal.dedupe_figures import dropped
@@ -259,11 +263,7 @@ async def test_a_dispatch_that_exists_is_told_as_deduped(
     monkeypatch.setattr("harn_temporal.pump_worker.start_dispatch", twice)
     async with running_worker(temporal_client, log, package.manifest):
         await package.ingest("fine")
-
-        async def ended():
-            return await outcomes() == 1
-
-        await until(ended)
+        await ended(1)
     assert [type(each) for each in begun] == [Started]
     assert dropped()["fine", "dispatch_exists"] == before + 1
 
@@ -276,3 +276,44 @@ async def _claim(log):
     policy, _ = read_policy({})
     order = ClaimOrder(queue="triage", consumer_id="here")
     return await log.transact(lambda tx: claim(tx, order, policy))
+
+
+def test_a_process_keeps_the_counters_of_the_keys_it_met_last():
+    keys = [Series("triage", "tenant", f"tenant-{number}") for number in range(1200)]
+    found = _latest(dict.fromkeys(keys, 1))
+    assert found == [(key, 1.0) for key in keys[-MOST_SCHEDULER_SERIES:]]
+
+
+def test_retries_beyond_the_twentieth_share_a_label():
+    registry = CollectorRegistry()
+    metrics = ProcessMetrics(registry)
+    retries = [
+        Record("trigger.attempts", number, "retry_scheduled", b"{}", headers, 5, {"delay_ms": 1})
+        for number in (2, 20, 21, 999)
+        for headers in [life("fine", "x") | {"attempt": str(number)}]
+    ]
+    metrics.appended(retries, 0.003)
+    name = "harn_trigger_retries_total"
+    counted = {
+        attempt: registry.get_sample_value(name, {"trigger_id": "fine", "attempt": attempt})
+        for attempt in ("2", "20", "21", "more")
+    }
+    assert counted == {"2": 1, "20": 1, "21": None, "more": 2}
+
+
+def test_a_record_that_makes_no_sense_stops_nothing():
+    registry = CollectorRegistry()
+    metrics = ProcessMetrics(registry)
+    odd = [
+        Record("trigger.attempts", 1, "attempt_recorded", b"5", {}, 5),
+        Record("trigger.attempts", 2, "attempt_recorded", b"no json", {}, 5),
+        Record("trigger.dlq", 3, "dlq_moved", b"{}", {"trigger_id": "fine"}, 5),
+        Record("worker.triage.claims", 4, "job_claimed", b'{"scheduling": 1}', {}, 5),
+    ]
+    metrics.appended(odd, 0.003)
+    name = "harn_trigger_dlq_total"
+    assert registry.get_sample_value(name, {"trigger_id": "fine", "reason": "retry_exhausted"}) == 1
+    append = "harn_event_log_append_duration_seconds"
+    topic = {"topic": "trigger.attempts"}
+    assert registry.get_sample_value(f"{append}_count", topic) == 1
+    assert registry.get_sample_value(f"{append}_sum", topic) == 0.003
