@@ -1,0 +1,105 @@
+"""Jobs of a worker queue at a gate, and holders that are gone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from harn_temporal.consumers import ConsumerOptions
+from harn_temporal.events import new_event
+from harn_temporal.queue.models import NewJob
+from harn_temporal.queue.operations import enqueue_many
+
+OTHER = {"other": ("works",)}
+
+
+async def enqueue(gated, trigger, numbers):
+    await enqueue_many(
+        gated.log,
+        [
+            NewJob(
+                queue="triage",
+                trigger_id=trigger,
+                binding_key=f"{trigger}@v1",
+                event=new_event(provider="github", kind="push", payload={"n": n}).to_json(),
+            )
+            for n in numbers
+        ],
+    )
+
+
+async def responses(gated):
+    found = await gated.log.read("worker.triage.responses")
+    outcomes = [r.payload["outcome"] for r in found if r.payload["outcome"] is not None]
+    return [(each["trigger_id"], each["status"]) for each in outcomes]
+
+
+@pytest.mark.parametrize("inline", [False, True], ids=["child", "inline"])
+async def test_jobs_that_wait_at_a_gate_hold_no_slot(make_gated, inline):
+    throttle = 'throttle = { period = "1h", max = 1 }'
+    gated = await make_gated("works", throttle, others=OTHER)
+    await enqueue(gated, "gated", range(4))
+    await enqueue(gated, "other", [7])
+    consumer = ConsumerOptions("triage", "worker-a", "serve", 1, inline=inline)
+    async with gated.worker(consume=(consumer,), grace=timedelta(seconds=1)):
+
+        async def both():
+            return {"gated", "other"} <= {name for name, _ in await responses(gated)}
+
+        await gated.until(both)
+        gates = await gated.log.query(lambda reader: reader.gates.page())
+    assert sorted(await responses(gated)) == [("gated", "succeeded"), ("other", "succeeded")]
+    assert gates[0].kind == "throttle"
+    # No more than one of them ever waited in the only slot.
+    assert 1 <= gates[0].waiting <= 3
+
+
+@pytest.mark.parametrize("inline", [False, True], ids=["child", "inline"])
+async def test_jobs_take_turns_at_a_gate(make_gated, inline):
+    gated = await make_gated("works", "concurrency = { max = 1 }", "singleton = {}", others=OTHER)
+    await enqueue(gated, "gated", range(3))
+    consumer = ConsumerOptions("triage", "worker-a", "serve", 1, inline=inline)
+    async with gated.worker(consume=(consumer,), grace=timedelta(seconds=1)):
+
+        async def all_ended():
+            return len(await responses(gated)) == 3
+
+        await gated.until(all_ended)
+    assert await responses(gated) == [("gated", "succeeded")] * 3
+    kinds = await gated.kinds("concurrency")
+    assert (kinds.count("concurrency_acquired"), kinds.count("concurrency_released")) == (3, 3)
+
+
+async def test_a_terminated_holder_makes_room(make_gated):
+    gated = await make_gated("held", "concurrency = { max = 1 }")
+    async with gated.worker(pump=True, sweep_interval=timedelta(seconds=0.2)):
+        first = await gated.request(0)
+        workflow_id = f"dispatch/gated/gated/{first.event_id}"
+        handle = gated.client.get_workflow_handle(workflow_id)
+        await gated.begun(0)
+        second = await gated.request(1)
+
+        async def waits():
+            return "concurrency_waiting" in await gated.kinds("concurrency")
+
+        await gated.until(waits)
+        parked = [
+            r.payload["reason"]
+            for r in await gated.log.read("orchestrator.lifecycle")
+            if "reason" in r.payload
+        ]
+        assert parked == ["concurrency"]
+        await handle.terminate()
+        await gated.begun(1)
+        gated.let_go(1)
+
+        async def ended():
+            found = await gated.log.query(
+                lambda reader: reader.inbox.outcome(f"dispatch/gated/gated/{second.event_id}")
+            )
+            return found and found.status
+
+        assert await gated.until(ended) == "succeeded"
+    kinds = await gated.kinds("concurrency")
+    assert "gate_abandoned" in kinds
