@@ -51,7 +51,10 @@ class AgentHop:
         """How the task is doing. An agent that cannot be asked just now leaves it pending."""
         try:
             answer = await self._client.task(
-                peer_of(request.binding), task, trace_id=request.trace_id
+                peer_of(request.binding),
+                task,
+                trace_id=request.trace_id,
+                traceparent=request.traceparent,
             )
         except A2aError as error:
             if error.says_nothing_of_the_task:
@@ -67,7 +70,12 @@ class AgentHop:
 
     async def cancel(self, request: DispatchRequest, task: RemoteTask) -> None:
         """Ask the agent to cancel the task; A2aError where it does not."""
-        await self._client.cancel(peer_of(request.binding), task, trace_id=request.trace_id)
+        await self._client.cancel(
+            peer_of(request.binding),
+            task,
+            trace_id=request.trace_id,
+            traceparent=request.traceparent,
+        )
 
     async def _send(self, request: DispatchRequest) -> HandlerEnd:
         binding = request.binding
@@ -138,6 +146,7 @@ def _message(request: DispatchRequest) -> HopMessage:
         target_agent=peer_of(request.binding).target.agent,
         event=event.to_json(),
         actor_chain=checked_chain((event.model_extra or {}).get("actor_chain")),
+        traceparent=request.traceparent,
     )
 
 

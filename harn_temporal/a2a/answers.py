@@ -21,6 +21,9 @@ INTERRUPTED = frozenset({"input-required", "auth-required"})
 
 HANDLE_KIND = "a2a_task_handle"
 
+_ID_LIMIT = 2_000
+"""Ids go into histories, which have no room for whatever an agent likes."""
+
 _STATE_PREFIX = "TASK_STATE_"
 _AGENT_ROLES = frozenset({"agent", "ROLE_AGENT"})
 
@@ -69,6 +72,8 @@ def _read_task(task: Mapping[str, Any]) -> Answer:
     status: Mapping[str, Any] = task["status"]
     task_id, state = task.get("id"), _state(status.get("state"))
     said = _last_text(_agent_messages([status.get("message")]))
+    if isinstance(task_id, str) and len(task_id) > _ID_LIMIT:
+        raise AgentProtocolError(f"the agent's task has an id of {len(task_id)} characters")
     if state == "completed":
         text = _task_text(task)
         result = dict(task) if text is None else _parsed(text)

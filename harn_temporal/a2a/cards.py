@@ -15,6 +15,9 @@ Generation = Literal["1.0", "0.3"]
 
 _OFFER_LIMIT = 20
 _TEXT_LIMIT = 100
+_NAME_LIMIT = 1_000
+_EXACT_LIMIT = 2_000
+"""Of what goes back to the agent as it is, and into a handle and a history: it cannot be cut."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,8 @@ class Offer:
     """What protocol 1.0 wants back in every call, where the interface names one."""
 
     def __str__(self) -> str:
-        return f"{self.transport or 'no transport'} {self.version or 'no version'} at {self.url}"
+        said = (self.transport or "no transport", self.version or "no version", "at", self.url)
+        return " ".join(text[:_TEXT_LIMIT] for text in said)
 
 
 @dataclass(frozen=True)
@@ -54,11 +58,11 @@ def read_card(url: httpx.URL, values: Mapping[str, Any]) -> AgentCard:
     skills = (_text(skill, "name") or _text(skill, "id") for skill in _tables(values, "skills"))
     return AgentCard(
         url=str(url),
-        name=_text(values, "name"),
-        agent_id=_text(values, "id") or _text(values, "name"),
-        description=_text(values, "description"),
-        version=_text(values, "version"),
-        skills=tuple(skill for skill in skills if skill),
+        name=_text(values, "name")[:_NAME_LIMIT],
+        agent_id=(_text(values, "id") or _text(values, "name"))[:_NAME_LIMIT],
+        description=_text(values, "description")[:_NAME_LIMIT],
+        version=_text(values, "version")[:_TEXT_LIMIT],
+        skills=tuple(skill[:_NAME_LIMIT] for skill in skills if skill),
         offers=tuple(offers[:_OFFER_LIMIT]),
     )
 
@@ -79,6 +83,12 @@ def checked(
     offer: Offer, target: AgentTarget, card_url: str, *, allow_cleartext: bool
 ) -> httpx.URL:
     """The URL of an interface, if it may be called. Raises AgentRefusedError, or DiscoveryError."""
+    for what, text in (("a URL", offer.url), ("a tenant", offer.tenant or "")):
+        if len(text) > _EXACT_LIMIT:
+            raise DiscoveryError(
+                f"the agent card at {card_url} has {what} of {len(text)} characters; "
+                f"at most {_EXACT_LIMIT} are taken"
+            )
     try:
         url = httpx.URL(offer.url)
     except httpx.InvalidURL as error:

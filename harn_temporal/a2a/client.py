@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import os
 import ssl
+import traceback
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import httpx
 
-from harn_temporal.a2a.answers import HANDLE_KIND, Answer, Completed, Pending, read_answer
+from harn_temporal.a2a.answers import HANDLE_KIND, Answer, Completed, Pending
 from harn_temporal.a2a.card_cache import CardCache
 from harn_temporal.a2a.cards import AgentCard, Generation, Offer, checked, choose
 from harn_temporal.a2a.connecting import default_context
 from harn_temporal.a2a.credentials import Secrets, read_secrets
-from harn_temporal.a2a.discovery import Discovery, Trail, check_status, decode_reply
+from harn_temporal.a2a.discovery import Discovery, Trail, check_status
 from harn_temporal.a2a.exchange import Bounds, Exchanger, Reply, exchanger
 from harn_temporal.a2a.failures import (
     A2aError,
     AgentHttpError,
     AgentProtocolError,
     AgentRefusedError,
-    AgentRpcError,
 )
 from harn_temporal.a2a.limits import HopLimits
 from harn_temporal.a2a.messages import (
@@ -36,14 +38,21 @@ from harn_temporal.a2a.messages import (
     HopMessage,
     send_params,
 )
+from harn_temporal.a2a.replies import (
+    LARGE_BYTES,
+    check_content_type,
+    result_in,
+    understood,
+    with_rpc_text,
+)
 from harn_temporal.a2a.target import AgentTarget
 from harn_temporal.a2a.tracing import trace_headers
 from harn_temporal.canonical import encode
 from harn_temporal.clock import Clock, system_clock
 from harn_temporal.contracts import RemoteTask
+from harn_temporal.errors import HarnTemporalError
 
 _BUSY = frozenset({429, 503})
-_RPC_TEXT_LIMIT = 2_000
 
 
 @dataclass(frozen=True)
@@ -100,6 +109,7 @@ class A2aClient:
         self._environ = environ
         self._clock = clock
         self._cache = cache or CardCache(self._limits.cache_s)
+        self._tokens: frozenset[str] = frozenset()
 
     async def send(
         self, peer: Peer, message: HopMessage, *, wait: bool, within_s: float
@@ -109,34 +119,41 @@ class A2aClient:
         With `wait` the agent is asked to answer when it is done; it may answer earlier.
         """
         async with self._speaking(peer) as (exchange, secrets):
-            card, offer, url = await self._resolved(exchange, peer, secrets)
-            generation = cast("Generation", offer.generation)  # choose gives none without
-            event_headers = message.event.get("headers", {})
-            line = _Line(
-                url,
-                generation,
-                offer.tenant,
-                trace_headers(message.trace_id, event_headers),
-                secrets,
-            )
-            params = send_params(message, generation, secrets, wait=wait)
-            bounds = Bounds(within_s, self._limits.reply_bytes)
             try:
-                result = await self._call(exchange, line, SEND[generation], params, bounds)
-                answer = read_answer(result)
+                card, offer, url = await self._resolved(exchange, peer, secrets)
+                generation = cast("Generation", offer.generation)  # choose gives none without
+                event_headers = message.event.get("headers", {})
+                traced = trace_headers(message.trace_id, event_headers, message.traceparent)
+                line = _Line(url, generation, offer.tenant, traced, secrets)
+                params = send_params(message, generation, secrets, wait=wait)
+                bounds = Bounds(within_s, self._limits.reply_bytes)
+                answer = await self._call(exchange, line, SEND[generation], params, bounds)
             except A2aError as error:
                 self._forget_after(error, peer)
                 raise
             return _hop_answer(answer, _task_at(peer, card, offer, url))
 
-    async def task(self, peer: Peer, task: RemoteTask, *, trace_id: str) -> HopAnswer:
+    async def task(
+        self, peer: Peer, task: RemoteTask, *, trace_id: str, traceparent: str | None = None
+    ) -> HopAnswer:
         """How the task is doing. Raises TaskFailedError and the like where it ended badly."""
-        answer = read_answer(await self._about_task(peer, task, GET_TASK, trace_id))
+        headers = trace_headers(trace_id, {}, traceparent)
+        async with self._about_task(peer, task, headers) as (exchange, line, bounds):
+            method, params = GET_TASK[line.generation], {"id": task.task_id}
+            answer = await self._call(exchange, line, method, params, bounds)
+            if answer.task_id != task.task_id:
+                raise AgentProtocolError("the agent answers about another task, or none")
         return _hop_answer(answer, task)
 
-    async def cancel(self, peer: Peer, task: RemoteTask, *, trace_id: str) -> None:
+    async def cancel(
+        self, peer: Peer, task: RemoteTask, *, trace_id: str, traceparent: str | None = None
+    ) -> None:
         """Ask the agent to cancel the task. What it answers is of no interest, unless an error."""
-        await self._about_task(peer, task, CANCEL_TASK, trace_id)
+        headers = trace_headers(trace_id, {}, traceparent)
+        async with self._about_task(peer, task, headers) as (exchange, line, bounds):
+            method, params = CANCEL_TASK[line.generation], {"id": task.task_id}
+            reply, request_id = await self._posted(exchange, line, method, params, bounds)
+            result_in(reply, request_id, line.secrets)
 
     async def look_up(self, peer: Peer, trail: Trail) -> tuple[AgentCard, Offer, httpx.URL]:
         """The card, the interface that would be spoken, and its URL; nothing is sent to it."""
@@ -147,29 +164,38 @@ class A2aClient:
         """The card alone, whatever it offers."""
         async with self._speaking(peer) as (exchange, secrets):
             discovery = Discovery(exchange, self._cache, self._limits, self._clock, trail)
-            return await discovery.card(peer.target, secrets, allow_cleartext=peer.allow_cleartext)
+            return await _card_by(discovery, peer, secrets)
 
     @asynccontextmanager
     async def _speaking(self, peer: Peer) -> AsyncIterator[tuple[Exchanger, Secrets]]:
+        """Whatever goes wrong in the block is an A2aError without tokens."""
         secrets = read_secrets(self._environ, peer.bearer_env)
+        self._tokens |= secrets.tokens
+        secrets = replace(secrets, others=self._tokens)
         try:
             async with exchanger(self._context or default_context(), self._limits) as exchange:
                 yield exchange, secrets
         except A2aError as error:
             raise secrets.scrub_error(error) from None  # a cause could repeat what was scrubbed
+        except HarnTemporalError:
+            raise
+        except Exception as error:  # noqa: BLE001 - an agent must not make a poll end otherwise,
+            # or it would be tried again for ever, nor put its words into a history unscrubbed.
+            raise AgentProtocolError(f"the hop broke off with {_kind_and_place(error)}") from None
 
     async def _resolved(
         self, exchange: Exchanger, peer: Peer, secrets: Secrets, trail: Trail | None = None
     ) -> tuple[AgentCard, Offer, httpx.URL]:
         discovery = Discovery(exchange, self._cache, self._limits, self._clock, trail or Trail())
-        card = await discovery.card(peer.target, secrets, allow_cleartext=peer.allow_cleartext)
+        card = await _card_by(discovery, peer, secrets)
         offer = choose(card)
         url = checked(offer, peer.target, card.url, allow_cleartext=peer.allow_cleartext)
         return card, offer, url
 
+    @asynccontextmanager
     async def _about_task(
-        self, peer: Peer, task: RemoteTask, methods: Mapping[Generation, str], trace_id: str
-    ) -> Any:
+        self, peer: Peer, task: RemoteTask, traced: Mapping[str, str]
+    ) -> AsyncIterator[tuple[Exchanger, _Line, Bounds]]:
         generation: Generation = "1.0" if task.protocol_version.startswith("1") else "0.3"
         offer = Offer(
             url=task.rpc_url, transport="JSONRPC", version=task.protocol_version, source="task"
@@ -177,10 +203,8 @@ class A2aClient:
         async with self._speaking(peer) as (exchange, secrets):
             # The task comes out of a history: the rules are asked again rather than trusted.
             url = checked(offer, peer.target, task.card_url, allow_cleartext=peer.allow_cleartext)
-            line = _Line(url, generation, task.tenant, trace_headers(trace_id, {}), secrets)
-            bounds = Bounds(self._limits.control_s, self._limits.reply_bytes)
-            params = {"id": task.task_id}
-            return await self._call(exchange, line, methods[generation], params, bounds)
+            line = _Line(url, generation, task.tenant, traced, secrets)
+            yield exchange, line, Bounds(self._limits.control_s, self._limits.reply_bytes)
 
     async def _call(
         self,
@@ -189,8 +213,21 @@ class A2aClient:
         method: str,
         params: dict[str, Any],
         bounds: Bounds,
-    ) -> Any:
-        """One JSON-RPC call; gives the result, without tokens in it."""
+    ) -> Answer:
+        """One JSON-RPC call, and what its result means; without tokens in it."""
+        reply, request_id = await self._posted(exchange, line, method, params, bounds)
+        work = partial(understood, reply, request_id, line.secrets)
+        return await asyncio.to_thread(work) if len(reply.body) > LARGE_BYTES else work()
+
+    async def _posted(
+        self,
+        exchange: Exchanger,
+        line: _Line,
+        method: str,
+        params: dict[str, Any],
+        bounds: Bounds,
+    ) -> tuple[Reply, str]:
+        """The reply to a JSON-RPC call, if it may hold an answer, and the id of the request."""
         if line.tenant is not None:
             params = params | {"tenant": line.tenant}
         request_id = str(uuid.uuid4())
@@ -206,9 +243,9 @@ class A2aClient:
         try:
             check_status(reply, self._clock)
         except AgentHttpError as error:
-            raise _with_rpc_text(error, reply) from None
-        _check_content_type(reply)
-        return line.secrets.scrubbed(_result_in(decode_reply(reply), request_id))
+            raise with_rpc_text(error, reply, line.secrets) from None
+        check_content_type(reply, line.secrets)
+        return reply, request_id
 
     def _forget_after(self, error: A2aError, peer: Peer) -> None:
         """The card may be out of date; an agent that is only busy says nothing against it."""
@@ -248,41 +285,16 @@ def task_handle(task: RemoteTask) -> dict[str, Any]:
     return {"kind": HANDLE_KIND, **task.model_dump(exclude={"tenant"})}
 
 
-def _result_in(envelope: Mapping[str, Any], request_id: str) -> Any:
-    error = envelope.get("error")
-    if error is not None:
-        raise _rpc_error(error)
-    if (envelope.get("id") or request_id) != request_id:
-        raise AgentProtocolError("the agent answered a JSON-RPC request that was not sent")
-    if "result" not in envelope:
-        raise AgentProtocolError("the agent's answer is no JSON-RPC: neither result nor error")
-    return envelope["result"]
+def _kind_and_place(error: BaseException) -> str:
+    """Not its message, which may hold what the agent said."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {Path(place.filename).name}:{place.lineno}"
 
 
-def _rpc_error(error: Any) -> AgentRpcError:
-    fields = error if isinstance(error, dict) else {}
-    code = fields.get("code")
-    text = str(fields.get("message") or json.dumps(error))[:_RPC_TEXT_LIMIT]
-    number = code if isinstance(code, int) else None
-    return AgentRpcError(f"the agent answers with JSON-RPC error {number}: {text}", code=number)
-
-
-def _with_rpc_text(error: AgentHttpError, reply: Reply) -> AgentHttpError:
-    """The error with what the agent says in its body, where that is JSON-RPC."""
-    try:
-        said = decode_reply(reply).get("error")
-    except AgentProtocolError:
-        return error
-    if said is None:
-        return error
-    text = f"{error}: {_rpc_error(said)}"
-    return AgentHttpError(text, code=error.code, retry_after_ms=error.retry_after_ms)
-
-
-def _check_content_type(reply: Reply) -> None:
-    kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in {"", "application/json"} and not kind.endswith("+json"):
-        raise AgentProtocolError(
-            f"{reply.url.copy_with(query=None)} answers with content of type {kind[:50]!r}, "
-            "which is no JSON"
-        )
+async def _card_by(discovery: Discovery, peer: Peer, secrets: Secrets) -> AgentCard:
+    return await discovery.card(
+        peer.target,
+        secrets,
+        allow_cleartext=peer.allow_cleartext,
+        bearer_env=peer.bearer_env,
+    )

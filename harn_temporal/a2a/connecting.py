@@ -20,9 +20,19 @@ for _library in ("httpx", "httpcore"):
 
 FORBIDDEN = tuple(
     ipaddress.ip_network(network)
-    for network in ("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128", "100.100.100.200/32")
+    for network in (
+        "169.254.0.0/16",
+        "fe80::/10",
+        "100.100.100.200/32",
+        "168.63.129.16/32",
+        "192.0.0.192/32",
+        "fd00:ec2::254/128",
+        "fd20:ce::254/128",
+    )
 )
 """Link-local, and the metadata services of clouds."""
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 class ForbiddenAddressError(httpcore.ConnectError):
@@ -47,7 +57,7 @@ class CarefulBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        refusals: list[httpcore.ConnectError] = []
+        failures: list[httpcore.ConnectError | httpcore.ConnectTimeout] = []
         addresses = await _addresses(host, port)
         for address in addresses:
             try:
@@ -58,11 +68,11 @@ class CarefulBackend(httpcore.AsyncNetworkBackend):
                     local_address=local_address,
                     socket_options=socket_options,
                 )
-            except httpcore.ConnectError as error:
-                refusals.append(error)
-        if all(caused_by(error, ConnectionRefusedError) for error in refusals):
-            raise AllRefusedError(f"{host} refused the connection to port {port}") from refusals[-1]
-        raise refusals[-1]
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failures.append(error)
+        if all(caused_by(error, ConnectionRefusedError) for error in failures):
+            raise AllRefusedError(f"{host} refused the connection to port {port}") from failures[-1]
+        raise failures[-1]
 
     async def sleep(self, seconds: float) -> None:
         await self._inner.sleep(seconds)
@@ -111,6 +121,13 @@ async def _addresses(host: str, port: int) -> list[str]:
 
 def _is_forbidden(address: str) -> bool:
     parsed = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped:
-        parsed = parsed.ipv4_mapped
+    if isinstance(parsed, ipaddress.IPv6Address):
+        parsed = _embedded(parsed) or parsed
     return any(parsed in network for network in FORBIDDEN)
+
+
+def _embedded(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address that an IPv6 one leads to: mapped, by 6to4 or by NAT64."""
+    if address in _NAT64:
+        return ipaddress.IPv4Address(address.packed[-4:])
+    return address.ipv4_mapped or address.sixtofour

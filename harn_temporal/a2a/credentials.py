@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,13 @@ class Secrets:
     bearer: str | None = None
     push_url: str | None = None
     push_token: str | None = None
+    others: frozenset[str] = frozenset()
+    """Tokens of other bindings, which the same agent may have been given."""
+
+    @property
+    def tokens(self) -> frozenset[str]:
+        """All that must not be shown."""
+        return self.others | {token for token in (self.bearer, self.push_token) if token}
 
     def authorization(self) -> dict[str, str]:
         return {} if self.bearer is None else {"authorization": f"Bearer {self.bearer}"}
@@ -32,8 +39,12 @@ class Secrets:
 
         Takes JSON of limited depth, as `decode_reply` gives it.
         """
-        tokens = [token for token in (self.bearer, self.push_token) if token]
-        return _scrubbed(value, tokens) if tokens else value
+        if not self.tokens:
+            return value
+        longest_first = sorted(self.tokens, key=len, reverse=True)  # one may begin another
+        # In any case: hosts and types of content are lower-cased on their way.
+        written = re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE)
+        return _scrubbed(value, written)
 
     def scrub_error(self, error: A2aError) -> A2aError:
         """The same error; what it says no longer holds a token."""
@@ -62,11 +73,9 @@ def read_secrets(environ: Mapping[str, str], bearer_env: str | None) -> Secrets:
     )
 
 
-def _scrubbed(value: Any, tokens: Iterable[str]) -> Any:
+def _scrubbed(value: Any, tokens: re.Pattern[str]) -> Any:
     if isinstance(value, str):
-        for token in tokens:
-            value = value.replace(token, REDACTED)
-        return value
+        return tokens.sub(REDACTED, value)
     if isinstance(value, list):
         return [_scrubbed(item, tokens) for item in value]
     if isinstance(value, dict):

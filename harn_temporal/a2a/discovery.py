@@ -61,10 +61,15 @@ class Discovery:
     trail: Trail
 
     async def card(
-        self, target: AgentTarget, secrets: Secrets, *, allow_cleartext: bool
+        self,
+        target: AgentTarget,
+        secrets: Secrets,
+        *,
+        allow_cleartext: bool,
+        bearer_env: str | None,
     ) -> AgentCard:
         """Raises A2aError where there is no card, or nobody may be asked for one."""
-        known = self.cache.get(target, allow_cleartext=allow_cleartext)
+        known = self.cache.get(target, allow_cleartext=allow_cleartext, bearer_env=bearer_env)
         if known is not None:
             return known
         try:
@@ -73,7 +78,9 @@ class Discovery:
             if not (allow_cleartext and _may_try_http(target, error)):
                 raise
             card, headers = await self._over_http(target, secrets, error)
-        self.cache.put(target, card, headers, allow_cleartext=allow_cleartext)
+        self.cache.put(
+            target, card, headers, allow_cleartext=allow_cleartext, bearer_env=bearer_env
+        )
         return card
 
     async def _over_http(

@@ -31,6 +31,8 @@ class HopMessage:
     target_agent: str
     event: dict[str, Any]
     actor_chain: dict[str, Any] | None = None
+    traceparent: str | None = None
+    """What the dispatch joins; a header of the call, no part of the message."""
 
 
 def message_id(*, trace_id: str, event_id: str, trigger_id: str, replay: int | None) -> str:

@@ -20,7 +20,7 @@ def retry_after_ms(value: str | None, clock: Clock) -> int | None:
         return min(int(text[:12]) * 1000, LONGEST_MS)
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

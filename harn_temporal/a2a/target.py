@@ -32,10 +32,11 @@ class AgentTarget:
         authority = uri.removeprefix(SCHEME).partition("/")[0]
         try:
             url = httpx.URL(f"https://{authority}/")
-        except httpx.InvalidURL:
-            url = httpx.URL()
+            host = url.host  # decodes IDNA
+        except (httpx.InvalidURL, UnicodeError):
+            url, host = httpx.URL(), ""
         plain = not (url.userinfo or url.query or url.fragment) and "@" not in authority
-        if not uri.startswith(SCHEME) or not url.host or url.path != "/" or not plain:
+        if not uri.startswith(SCHEME) or not host or url.path != "/" or not plain:
             raise UsageError(f"{uri!r} is no A2A target; write a2a://host[:port]/path")
         return cls(uri=uri, authority=authority, agent=target_agent(uri))
 
@@ -63,7 +64,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def _is_web(url: httpx.URL) -> bool:
-    return url.scheme in _DEFAULT_PORTS and bool(url.host)
+    return url.scheme in _DEFAULT_PORTS and bool(url.raw_host)
 
 
 def _host(url: httpx.URL) -> str:
@@ -78,4 +79,4 @@ def _host(url: httpx.URL) -> str:
 
 
 def _port(url: httpx.URL) -> int | None:
-    return url.port or _DEFAULT_PORTS.get(url.scheme)
+    return _DEFAULT_PORTS.get(url.scheme) if url.port is None else url.port

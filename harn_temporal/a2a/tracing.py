@@ -15,13 +15,15 @@ TRACE_ID = "A2A-Trace-Id"
 _SAMPLED = "01"
 
 
-def trace_headers(trace_id: str, event_headers: Mapping[str, str]) -> dict[str, str]:
+def trace_headers(
+    trace_id: str, event_headers: Mapping[str, str], dispatched: str | None = None
+) -> dict[str, str]:
     """`A2A-Trace-Id`, and a `traceparent`: the current span's where there is one.
 
-    Else it is of the sender's trace where the event came with one, and of the event's own trace
-    where it did not.
+    Else it is of the trace that the dispatch joins (`dispatched`, as its envelope has it), of the
+    sender's where only the event came with one, and of the event's own where neither is usable.
     """
-    joined = parse_traceparent(traceparent_in(event_headers))
+    joined = parse_traceparent(dispatched) or parse_traceparent(traceparent_in(event_headers))
     if joined is not None:
         trace, _, flags = joined
     else:

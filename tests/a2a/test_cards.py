@@ -186,8 +186,8 @@ def test_a_full_cache_makes_room_for_cards_by_dropping_stale_ones():
     def put(host, max_age):
         target = AgentTarget.parse(f"a2a://{host}")
         headers = httpx.Headers({"cache-control": f"max-age={max_age}"})
-        cache.put(target, card, headers, allow_cleartext=False)
-        return cache.get(target, allow_cleartext=False)
+        cache.put(target, card, headers, allow_cleartext=False, bearer_env=None)
+        return cache.get(target, allow_cleartext=False, bearer_env=None)
 
     for number in range(SIZE):
         assert put(f"h{number}", 10) is card

@@ -109,6 +109,12 @@ def test_a_trace_is_joined_or_begun():
     assert joined != sender
     begun = trace_headers("trace_0190a1b2-c3d4-7abc-8def-0123456789ab", {"traceparent": "x"})
     assert begun["traceparent"].startswith("00-0190a1b2c3d47abc8def0123456789ab-")
+    dispatched = "00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    of_envelope = trace_headers("trace_1", {"traceparent": sender}, dispatched)["traceparent"]
+    assert of_envelope.startswith("00-1af7651916cd43dd8448eb211c80319c-")
+    assert of_envelope != dispatched
+    unusable = trace_headers("trace_1", {"traceparent": sender}, "00-0-0-00")["traceparent"]
+    assert unusable.startswith("00-0af7651916cd43dd8448eb211c80319c-")
     odd = trace_headers("träce\r\nx: y", {})
     assert odd["A2A-Trace-Id"] == "tr%C3%A4ce%0D%0Ax:%20y"
 
