@@ -35,6 +35,7 @@ bench: $(STAMP) ## Measure appends, dispatches and claims a second on this machi
 	@$(BIN)/python benchmarks/eventlog.py
 	@$(BIN)/python benchmarks/dispatch.py
 	@$(BIN)/python benchmarks/queues.py --quick
+	@$(BIN)/python benchmarks/drain.py --quick
 	@$(BIN)/python benchmarks/gates.py --quick
 
 fmt: $(STAMP) ## Format the code and fix what can be fixed
