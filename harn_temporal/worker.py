@@ -143,6 +143,8 @@ async def running_worker(
     bindings = await register(log, manifest.package, manifest.bindings)
     search_attributes = await register_search_attributes(client)
     current = {binding.trigger_id: binding for binding in bindings}
+    agents = agents or A2aClient(clock=clock)
+    _warn_of_tokens(agents, bindings)
     scheduler, attempts = SchedulerFigures(), AttemptFigures(on_start=observers.on_start)
     queues = queue_activities(client, log, current, scheduler)
     wakes = Wakes(partial(signal_waiter, client))
@@ -208,6 +210,14 @@ async def running_worker(
         await wakes.sent()
 
 
+def _warn_of_tokens(agents: A2aClient, bindings: Sequence[Binding]) -> None:
+    """Such a binding fails at its first event, which may come long after the worker's start."""
+    named = {binding.bearer_env for binding in bindings if binding.bearer_env is not None}
+    unusable = agents.unusable_tokens(named)
+    if unusable:
+        logger.warning("agent_tokens_missing", extra={"variables": unusable})
+
+
 async def _shut_down(
     workers: Sequence[Worker], tasks: Sequence[asyncio.Task[None]], bound: timedelta
 ) -> None:
@@ -232,11 +242,11 @@ def _handler_worker(
     figures: AttemptFigures,
     wakes: Wakes,
     clock: Clock,
-    agents: A2aClient | None,
+    agents: A2aClient,
 ) -> Worker:
     executor = HandlerThreads()
     load: LoadHandler = lru_cache(maxsize=None)(manifest.handlers.load)
-    hop = AgentHop(agents or A2aClient(clock=clock), interruption=interruption)
+    hop = AgentHop(agents, interruption=interruption)
     attempts = AttemptActivities(log, load, executor, hop, clock, figures=figures, wakes=wakes)
     tasks = A2aTaskActivities(log, hop, wakes)
     gates = GateActivities(log, wakes)

@@ -7,7 +7,7 @@ import os
 import ssl
 import traceback
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +20,7 @@ from harn_temporal.a2a.answers import HANDLE_KIND, Answer, Completed, Pending
 from harn_temporal.a2a.card_cache import CardCache
 from harn_temporal.a2a.cards import AgentCard, Generation, Offer, checked, choose
 from harn_temporal.a2a.connecting import default_context
-from harn_temporal.a2a.credentials import Secrets, read_secrets
+from harn_temporal.a2a.credentials import Secrets, has_token, read_secrets
 from harn_temporal.a2a.discovery import Discovery, Trail, check_status
 from harn_temporal.a2a.exchange import Bounds, Exchanger, Reply, exchanger
 from harn_temporal.a2a.failures import (
@@ -110,6 +110,10 @@ class A2aClient:
         self._clock = clock
         self._cache = cache or CardCache(self._limits.cache_s)
         self._tokens: frozenset[str] = frozenset()
+
+    def unusable_tokens(self, names: Iterable[str]) -> list[str]:
+        """Those environment variables, sorted, that hold no token which could be sent."""
+        return [name for name in sorted(set(names)) if not has_token(self._environ, name)]
 
     async def send(
         self, peer: Peer, message: HopMessage, *, wait: bool, within_s: float

@@ -73,6 +73,14 @@ def read_secrets(environ: Mapping[str, str], bearer_env: str | None) -> Secrets:
     )
 
 
+def has_token(environ: Mapping[str, str], bearer_env: str) -> bool:
+    try:
+        read_secrets(environ, bearer_env)
+    except CredentialError:
+        return False
+    return True
+
+
 def _scrubbed(value: Any, tokens: re.Pattern[str]) -> Any:
     if isinstance(value, str):
         return tokens.sub(REDACTED, value)

@@ -473,7 +473,7 @@ class AgentPackage:
 
     async def start(self, **changes: Any) -> WorkflowHandle[Any, DispatchOutcome]:
         """Start a dispatch of a new event; `changes` go into the event, or the request."""
-        replays = {key: changes.pop(key) for key in ("replay",) if key in changes}
+        replays = {key: changes.pop(key) for key in ("replay", "traceparent") if key in changes}
         given: dict[str, Any] = {"provider": "github", "kind": "push", "payload": {"n": 1}}
         extra = {key: changes.pop(key) for key in ("actor_chain",) if key in changes}
         event = TriggerEvent.from_json({**new_event(**given | changes).to_json(), **extra})

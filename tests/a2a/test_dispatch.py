@@ -8,13 +8,20 @@ import threading
 
 import pytest
 from a2a.helpers.proto_helpers import new_text_message, new_text_part
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client import REGISTRY
 
 from harn_temporal.a2a.client import A2aClient
+from harn_temporal.telemetry import tracing
+from harn_temporal.telemetry.otel import EventTraceIds, OtelTracer
 
 FAST = 'retry = { max = 3, backoff = "linear", delay_ms = 30 }'
 FOLLOW = 'a2a = { follow = true, timeout = "1m", poll = "50ms" }'
 TOKEN = "tok-9f8e7d6c5b4a"
+PUSH = "psh-12345"
 GENERATIONS = pytest.mark.parametrize(
     ("version", "get", "cancel"),
     [("1.0", "GetTask", "CancelTask"), ("0.3", "tasks/get", "tasks/cancel")],
@@ -407,3 +414,74 @@ async def test_hops_are_counted_and_timed(sdk_agent, agent_package):
     assert found == 1
     timed = REGISTRY.get_sample_value("harn_a2a_hop_duration_seconds_count", {"target": target})
     assert timed == 1
+
+
+async def test_a_worker_warns_once_of_tokens_that_are_not_set(agent_package, client, caplog):
+    """At its start: not at the first event, which may come at night."""
+    agents = A2aClient(environ={"SET": TOKEN, "EMPTY": " ", "ODD": "se\ncret"})
+    cases = [("SET", None), ("UNSET", "UNSET"), ("EMPTY", "EMPTY"), ("ODD", "ODD")]
+    for name, expected in cases:
+        caplog.clear()
+        auth = f'auth = {{ bearer_env = "{name}" }}'
+        async with agent_package("127.0.0.1:1", auth, agents=agents).worker():
+            warned = [r for r in caplog.records if r.msg == "agent_tokens_missing"]
+            assert [r.variables for r in warned] == ([[expected]] if expected else [])
+            assert all(r.levelno == logging.WARNING for r in warned)
+    assert "cret" not in caplog.text
+
+
+@pytest.fixture
+def spans():
+    """Every span of this process, as an exporter gets it."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(id_generator=EventTraceIds(), shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracing.install(OtelTracer(provider))
+    yield exporter
+    tracing.stop()
+
+
+async def test_the_token_is_in_no_span(*, scripted, scripts, agent_package, tls, limits, spans):
+    """Nor is what the agent says, which repeats it: hops that fail, are denied, and go well."""
+    failed = {"id": "t1", "status": {"state": "failed"}, "metadata": {"said": TOKEN}}
+    answers = [
+        lambda _: scripts.http(200, {"error": {"code": 1, "message": TOKEN}}),
+        lambda _: scripts.http(500, TOKEN.encode(), x_said=TOKEN),
+        scripts.result(failed),
+        lambda _: scripts.http(307, location=f"https://{TOKEN}.test/?{TOKEN}"),
+        scripts.result({"message": {"parts": [{"text": TOKEN}]}}),
+    ]
+    agent = await scripted(scripts.agent(scripts.in_turn(*answers)))
+    environ = {"T": TOKEN, "HARN_A2A_PUSH_URL": "https://me.test/", "HARN_A2A_PUSH_TOKEN": PUSH}
+    agents = A2aClient(limits=limits, context=tls.client, environ=environ)
+    auth = 'auth = { bearer_env = "T" }'
+    package = agent_package(agent.authority, auth, FAST.replace("3", "4"), agents=agents)
+    denied = await package.dispatch()
+    assert (denied.status, denied.attempt_count) == ("failed", 4)
+    assert (await package.dispatch()).result == "[redacted]"
+    found = spans.get_finished_spans()
+    names = [span.name for span in found]
+    assert names.count("harn.a2a_hop") == names.count("harn.attempt") == len(answers)
+    outcomes = [s.attributes["harn.outcome"] for s in found if s.name == "harn.a2a_hop"]
+    assert outcomes == ["failed", "failed", "failed", "denied", "completed"]
+    exported = encode_spans(found).SerializeToString()
+    assert b"harn.a2a_hop" in exported
+    assert TOKEN.encode() not in exported
+    assert PUSH.encode() not in exported
+    hops = [format(s.context.span_id, "016x") for s in found if s.name == "harn.a2a_hop"]
+    assert [call.headers["traceparent"].split("-")[2] for call in agent.calls] == hops
+
+
+async def test_without_tracing_an_agent_joins_the_trace_of_the_envelope(sdk_agent, agent_package):
+    """It may differ from the sender's: an ingestion that was traced put its own span there."""
+    work = SlowWork()
+    agent = sdk_agent("1.0", work)
+    package = agent_package(agent.authority, FOLLOW)
+    joined = "00-1af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    async with package.worker():
+        handle = await package.start(traceparent=joined)
+        await package.phase(handle, "following")
+        work.release.set()
+        await handle.result()
+    assert len(agent.headers) > 1
+    assert {h["traceparent"].split("-")[1] for h in agent.headers} == {joined.split("-")[1]}
