@@ -11,6 +11,7 @@ from harn_temporal.dispatch_records import ended, started
 from harn_temporal.eventlog import topics
 from harn_temporal.eventlog.records import Append
 from harn_temporal.events import new_event
+from harn_temporal.headers import PACKAGE, READMITTED_FROM, REPLAY
 from harn_temporal.queue.claiming import claim
 from harn_temporal.queue.enqueuing import enqueue
 from harn_temporal.queue.models import ClaimOrder, NewJob, Settlement
@@ -99,6 +100,18 @@ async def test_a_rebuild_counts_the_same(package, log):
     assert value(await exposed(log), "harn_trigger_received_total", trigger_id="fine",
                  provider="shop") == 1  # fmt: skip
     assert {name for name, _ in before} == {name for name, _ in await exposed(log)}
+
+
+@pytest.mark.parametrize("header", [REPLAY, READMITTED_FROM])
+async def test_an_event_that_comes_again_was_received_once(package, log, header):
+    await package.ingest("fine")
+    [envelope] = await log.read(topics.INBOX_ENVELOPES)
+    again = dict(envelope.headers) | {header: "1"}
+    await log.append([Append(envelope.topic, envelope.kind, envelope.payload, again)])
+    harns = {name: text for name, text in envelope.headers.items() if name != PACKAGE}
+    await log.append([Append(envelope.topic, envelope.kind, envelope.payload, harns)])
+    found = await exposed(log)
+    assert value(found, "harn_trigger_received_total", trigger_id="fine", provider="shop") == 1
 
 
 async def test_a_trigger_that_is_gone_has_no_counters(package, log):
