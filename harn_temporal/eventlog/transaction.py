@@ -27,6 +27,9 @@ from harn_temporal.headers import IDEMPOTENCY_KEY, PROVENANCE_RECORD_HASH
 Tails = dict[str, tuple[int, str]]
 """Of topics: the last id, and the hash of that record."""
 
+HIGHEST_ID = 2**63 - 1
+"""What SQL's integers, and so Harn's, can count to."""
+
 
 class StoreReader:
     def __init__(self, session: Session, now_ms: int) -> None:
@@ -154,6 +157,12 @@ class StoreTransaction(StoreReader):
     def _seal(self, item: Append, key: str | None) -> Record:
         topic = _checked(item.topic)
         last_id, last_hash = self._tail(topic)
+        if last_id >= HIGHEST_ID:
+            raise StoreError(
+                f"topic {topic} takes no more records: its last one has id {last_id}, the highest "
+                "there is, which another program must have given it. Remove that record: "
+                'docs/operations.md says how, at "When something is wrong"'
+            )
         kind = clean_text(item.kind)
         payload, raw = _encoded(item)
         occurred_at_ms = self._now_ms if item.occurred_at_ms is None else item.occurred_at_ms

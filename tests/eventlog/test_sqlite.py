@@ -9,6 +9,7 @@ import subprocess
 import sys
 from asyncio.subprocess import PIPE
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -442,3 +443,27 @@ async def test_a_program_that_forgets_to_close_ends_all_the_same(sqlite_lab):
     )
     assert (ended.returncode, ended.stderr) == (0, b"")
     assert len(await (await sqlite_lab.open()).read("notes")) == 1
+
+
+async def test_the_highest_id_leaves_no_next_one_until_its_record_is_removed(sqlite_lab):
+    log = await sqlite_lab.open()
+    await log.append([Append("trigger.outbox", "noted", {})])
+    with sqlite_lab.connection() as connection:
+        row = ("trigger.outbox", 2**63 - 1, "noted", "{}", "{}", 5)
+        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    with pytest.raises(StoreError, match=r"topic trigger\.outbox .*operations\.md"):
+        await log.append([Append("trigger.outbox", "noted", {})])
+    assert (await log.append([Append("trigger.inbox", "noted", {})])).records[0].event_id == 1
+
+    page = Path(__file__).parents[2] / "docs/operations.md"
+    remedy = page.read_text().split('events.sqlite "\n')[1].split('"\nharn-temporal log rebuild')[0]
+    await log.close()
+    with sqlite_lab.connection() as connection:
+        for statement in filter(str.strip, remedy.split(";")):
+            connection.execute(statement)
+    log = await sqlite_lab.open()
+    await log.rebuild()
+    written = await log.append([Append("trigger.outbox", "noted", {})])
+    assert written.records[0].event_id == 2
+    assert (await verify(log, "trigger.outbox")).intact
