@@ -19,8 +19,13 @@ from harn_temporal.cli.dlq_filters import (
 from harn_temporal.cli.options import JsonOption, common_options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harn_temporal.eventlog.dead_letters import StoredDeadLetter
     from harn_temporal.inspection.dead_letters import Contents
+
+NAMED = 10
+"""Records that a warning names."""
 
 app = typer.Typer(no_args_is_help=True, help="Dead letters: dispatches whose retries ran out.")
 
@@ -62,8 +67,7 @@ def list_dead_letters(
     now_ms = system_clock()
     letters = [letter for letter in found.letters if wanted.admits(letter, now_ms)]
     if found.unreadable:
-        ids = ", ".join(str(event_id) for event_id in found.unreadable)
-        warn(f"left out what cannot be read in trigger.dlq: record {ids}")
+        warn(f"left out what cannot be read in trigger.dlq: record {_first(found.unreadable)}")
     if as_json:
         print_json({"dead_letters": [letter_json(letter, now_ms) for letter in letters]})
         return
@@ -100,6 +104,12 @@ def show_dead_letter(
         print_json(letter_json(letter, now_ms) | held.to_json())
         return
     _print_letter(letter, held, now_ms)
+
+
+def _first(ids: Sequence[int]) -> str:
+    """`1, 2, 3 and 7 more`: a log may hold any number of them."""
+    shown = ", ".join(str(event_id) for event_id in ids[:NAMED])
+    return f"{shown} and {len(ids) - NAMED} more" if len(ids) > NAMED else shown
 
 
 def _print_letters(letters: list[StoredDeadLetter], now_ms: int) -> None:

@@ -110,6 +110,15 @@ def test_a_record_that_cannot_be_read_is_left_out_and_said(program: Any) -> None
     assert ran.err == "warning: left out what cannot be read in trigger.dlq: record 1\n"
 
 
+def test_a_warning_of_many_records_ends(program: Any) -> None:
+    broken = Append("trigger.dlq", "dlq_entry", {"id": "dlq_0"})
+    program.fill(lambda log: log.append([broken] * 12))
+    assert program("dlq", "ls", "--json").err == (
+        "warning: left out what cannot be read in trigger.dlq: "
+        "record 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more\n"
+    )
+
+
 def test_an_event_with_several_dead_letters_is_refused(program: Any) -> None:
     twice = [entry(1), entry(2, event_id="trigger_evt_1", binding_id="hourly")]
     program.fill(lambda log: log.append(twice))
