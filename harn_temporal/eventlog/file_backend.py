@@ -214,7 +214,10 @@ class FileBackend(SqliteBackend):
         self._directory = directory
 
     def open(self) -> FileSession:
-        session = FileSession(self._connect(), self._directory)
+        session = FileSession(self.connect(), self._directory)
+        if self.read_only():
+            self.store_id = self._written_store_id()
+            return session
         try:
             session.forget_changed_lines()
             self.store_id = self._read_store_id()
@@ -223,15 +226,23 @@ class FileBackend(SqliteBackend):
             raise
         return session
 
+    @property
+    def _store_id_path(self) -> Path:
+        return self._directory / "store-id"
+
     def _read_store_id(self) -> str:
         """Outlives the side file: Temporal knows the store's workflows by it."""
-        path = self._directory / "store-id"
+        path = self._store_id_path
         with mapped(self._directory), FileLock(self._beside("init-lock")).held(PATIENCE_SECONDS):
             if not path.exists():
                 fresh = path.with_suffix(".tmp")
                 fresh.write_text(secrets.token_hex(6))
                 fresh.replace(path)
-            return path.read_text().strip()
+            return self._written_store_id()
+
+    def _written_store_id(self) -> str:
+        with mapped(self._directory):
+            return self._store_id_path.read_text().strip()
 
 
 class _LinesChangedError(StoreError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,12 @@ from harn_temporal.errors import StoreUnavailableError
 from harn_temporal.eventlog.file_lock import FileLock
 from harn_temporal.eventlog.sql_records import SqlRecords
 from harn_temporal.eventlog.sqlite_errors import error_of, is_busy, mapped
-from harn_temporal.eventlog.sqlite_schema import migrate, read_store_id, split_script
+from harn_temporal.eventlog.sqlite_schema import (
+    check_schema,
+    migrate,
+    read_store_id,
+    split_script,
+)
 from harn_temporal.eventlog.statements import Row, load_statements
 
 PATIENCE_SECONDS = 60.0
@@ -120,7 +126,13 @@ class SqliteBackend:
         self.store_id = ""
 
     def open(self) -> SqliteSession:
-        return SqliteSession(self._connect(), self.place)
+        return SqliteSession(self.connect(), self.place)
+
+    def read_only(self) -> bool:
+        """Whether the store is there and may not be written to: a backup on a read-only mount."""
+        return self._path.exists() and not (
+            os.access(self._path, os.W_OK) and os.access(self._path.parent, os.W_OK)
+        )
 
     @contextmanager
     def rebuild_lock(self) -> Iterator[bool]:
@@ -130,6 +142,27 @@ class SqliteBackend:
             yield held
         finally:
             lock.release()
+
+    def connect(self) -> sqlite3.Connection:
+        return self._connect_to_read() if self.read_only() else self._connect()
+
+    def _connect_to_read(self) -> sqlite3.Connection:
+        """Writes nothing, not even a lock. What would need a write raises StoreError later on."""
+        # Without the log of others who write, nobody writes, and SQLite need not look for locks.
+        flags = (
+            "mode=ro"
+            if self._path.with_name(f"{self._path.name}-wal").exists()
+            else "mode=ro&immutable=1"
+        )
+        with mapped(self.place):
+            connection = connect(f"{self._path.absolute().as_uri()}?{flags}", uri=True)
+            try:
+                check_schema(connection, self.place, self._dialects)
+                self.store_id = read_store_id(connection)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
 
     def _connect(self) -> sqlite3.Connection:
         # The first switch to WAL and the first migration do not wait for each other.
@@ -169,9 +202,10 @@ class MemoryBackend:
         yield True
 
 
-def connect(path: str) -> sqlite3.Connection:
+def connect(path: str, *, uri: bool = False) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path,
+        uri=uri,
         timeout=BUSY_TIMEOUT_MS / 1000,
         isolation_level=None,
         check_same_thread=False,  # opened and closed by one thread, used by another

@@ -19,7 +19,8 @@ _UNAVAILABLE = {
 }
 
 _UNUSABLE = {
-    sqlite3.SQLITE_READONLY: "it is read-only; make the file and its directory writable",
+    sqlite3.SQLITE_READONLY: "it is read-only; make the file and its directory writable, "
+    "or copy it to a directory that is, and name that one with --state-dir",
     sqlite3.SQLITE_PERM: "access is not permitted",
     sqlite3.SQLITE_AUTH: "access is not permitted",
     sqlite3.SQLITE_NOTADB: "it is not a SQLite database; name another file, or move this one away",

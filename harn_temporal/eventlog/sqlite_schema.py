@@ -28,22 +28,17 @@ _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 
 def migrate(connection: sqlite3.Connection, place: str, dialects: Sequence[str]) -> None:
     """Apply what is missing, all or nothing. Raises StoreError for a newer schema than ours."""
-    migrations = load_migrations(dialects)
-    known = {number for number, _ in migrations}
-    applied = _applied(connection)
-    if applied - known:
-        raise StoreError(
-            f"the EventLog {place} has a schema made by a newer version of harn-temporal "
-            f"(migration {max(applied - known)}): upgrade this one"
-        )
-    if applied == known:
+    missing, newer = _compared(connection, dialects)
+    if newer:
+        raise StoreError(_made_by_newer(place, max(newer)))
+    if not missing:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         _refuse_strangers(connection, place)
         connection.execute(_VERSIONS)
-        for number, script in migrations:
-            if number not in applied:
+        for number, script in load_migrations(dialects):
+            if number in missing:
                 for statement in split_script(script):
                     connection.execute(statement)
                 connection.execute(
@@ -57,6 +52,18 @@ def migrate(connection: sqlite3.Connection, place: str, dialects: Sequence[str])
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
+
+
+def check_schema(connection: sqlite3.Connection, place: str, dialects: Sequence[str]) -> None:
+    """Raises StoreError for a store that is only read and has another schema than ours."""
+    missing, newer = _compared(connection, dialects)
+    if newer:
+        raise StoreError(_made_by_newer(place, max(newer)))
+    if missing:
+        raise StoreError(
+            f"the EventLog {place} is read-only, and its schema is not that of this version: "
+            "copy it to a directory that you may write to, and open the copy"
+        )
 
 
 def read_store_id(connection: sqlite3.Connection) -> str:
@@ -85,6 +92,20 @@ def _refuse_strangers(connection: sqlite3.Connection, place: str) -> None:
                 f"the EventLog {place} cannot be used: its table {table} is another program's; "
                 "name another file"
             )
+
+
+def _compared(connection: sqlite3.Connection, dialects: Sequence[str]) -> tuple[set[int], set[int]]:
+    """The migrations that the file lacks, and those that we do not know."""
+    known = {number for number, _ in load_migrations(dialects)}
+    applied = _applied(connection)
+    return known - applied, applied - known
+
+
+def _made_by_newer(place: str, migration: int) -> str:
+    return (
+        f"the EventLog {place} has a schema made by a newer version of harn-temporal "
+        f"(migration {migration}): upgrade this one"
+    )
 
 
 def _applied(connection: sqlite3.Connection) -> set[int]:
