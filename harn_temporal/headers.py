@@ -40,6 +40,9 @@ EVENT_ADDRESS = "harn_temporal.event"
 READMITTED_FROM = "harn_temporal.readmitted_from"
 """On an envelope that `recover` appended: the address of the stranded one, in the same form."""
 
+DLQ_REASON = "harn_temporal.dlq_reason"
+"""On `dlq_moved`: the reason that `DlqMoved` gives, where it is not that its retries ran out."""
+
 HOLDER = "holder"
 PERMIT_ID = "permit_id"
 EXPIRES_AT_MS = "expires_at_ms"

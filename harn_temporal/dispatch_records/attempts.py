@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from harn_temporal import action_graph, headers, ids
@@ -273,6 +274,24 @@ def _dlq_records(
     event = event_of(request)
     event_json = event.to_json()
     error_class = outcome.error_class or "unknown"
+    moved = dispatch_record(
+        request,
+        topics.TRIGGER_DLQ,
+        "dlq_moved",
+        {
+            "trigger_id": binding.trigger_id,
+            "binding_key": binding.binding_key,
+            "event": event_json,
+            "attempt_count": outcome.attempt,
+            "final_error": outcome.error,
+            "error_class": error_class,
+            "attempts": list(attempts),
+        },
+        now_ms=now_ms,
+        attempt=outcome.attempt or None,
+    )
+    if reason is not None:
+        moved = replace(moved, headers={**moved.headers, headers.DLQ_REASON: reason})
     return [
         graph_record(
             request,
@@ -294,22 +313,7 @@ def _dlq_records(
             },
             now_ms=now_ms,
         ),
-        dispatch_record(
-            request,
-            topics.TRIGGER_DLQ,
-            "dlq_moved",
-            {
-                "trigger_id": binding.trigger_id,
-                "binding_key": binding.binding_key,
-                "event": event_json,
-                "attempt_count": outcome.attempt,
-                "final_error": outcome.error,
-                "error_class": error_class,
-                "attempts": list(attempts),
-            },
-            now_ms=now_ms,
-            attempt=outcome.attempt or None,
-        ),
+        moved,
         entry_record(
             {
                 "id": ids.dlq_id(lambda: now_ms) if dead_letter is None else dead_letter["id"],

@@ -20,6 +20,9 @@ DEAD = "dead"
 """Labels: trigger id, reason."""
 
 EXHAUSTED = "retry_exhausted"
+CIRCUIT_OPEN = "circuit_open"
+"""Of a dead letter that had no attempt."""
+
 MOST_ATTEMPTS = 20
 """Retries beyond it are counted together: a trigger may be given any number of attempts."""
 
@@ -48,11 +51,16 @@ def tally_of(record: Record) -> Tally | None:
         case "retry_scheduled":
             return RETRIED, (trigger_id, _attempt(found.get("attempt", "")))
         case "dlq_moved":
-            return DEAD, (trigger_id, EXHAUSTED)
+            return DEAD, (trigger_id, reason_of(record))
     outcome = found.get(headers.OUTCOME)
     if outcome is None or not topics.is_of(record.topic, topics.TRIGGER_OUTBOX):
         return None
     return DISPATCHED, (trigger_id, found.get("handler_kind", ""), outcome)
+
+
+def reason_of(record: Record) -> str:
+    """Why a `dlq_moved` came about."""
+    return record.headers.get(headers.DLQ_REASON, EXHAUSTED)
 
 
 def _attempt(written: str) -> str:

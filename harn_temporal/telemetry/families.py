@@ -72,6 +72,12 @@ DEAD = Family(
     ("trigger_id", "reason"),
     "Dispatches that became dead letters",
 )
+BACKPRESSURE = Family(
+    "harn_backpressure_events_total",
+    "counter",
+    ("dimension", "action"),
+    "What gates and circuits did to dispatches",
+)
 IN_FLIGHT = Family(
     "harn_trigger_inflight", "gauge", ("trigger_id",), "Attempts that run in this process"
 )
@@ -213,6 +219,13 @@ UNLISTED_KEYS = Family(
     "gauge",
     ("queue", "fairness_dimension"),
     "Keys with jobs that have no series, because others have older ones",
+    Source.STORE,
+)
+CIRCUIT_STATE = Family(
+    "harn_circuit_state",
+    "gauge",
+    ("destination",),
+    "0 closed, 1 half-open, 2 open; of destinations whose last attempt failed",
     Source.STORE,
 )
 STORE_READS_FAILED = Family(

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from harn_temporal.errors import StoreError
 from harn_temporal.eventlog import tallies, topics
 from harn_temporal.eventlog.tallies import tally_of
+from harn_temporal.headers import HOLDER
 from harn_temporal.telemetry import families
 from harn_temporal.telemetry.topic_labels import topic_label
 
@@ -22,6 +23,22 @@ if TYPE_CHECKING:
     from harn_temporal.eventlog.log import Record
     from harn_temporal.pump_figures import Admission
     from harn_temporal.telemetry.families import Family
+
+
+BACKPRESSURE = {
+    "batch_enqueued": ("batch", "wait"),
+    "batch_dispatched": ("batch", "dispatch"),
+    "debounce_seen": ("debounce", "wait"),
+    "debounce_selected": ("debounce", "dispatch"),
+    "rate_limit_blocked": ("rate_limit", "skip"),
+    "throttle_wait": ("throttle", "wait"),
+    "singleton_skipped": ("singleton", "skip"),
+    "concurrency_waiting": ("concurrency", "wait"),
+    "circuit_opened": ("circuit", "open"),
+    "circuit_probe": ("circuit", "probe"),
+    "circuit_closed": ("circuit", "close"),
+}
+"""By the kind of a gate's record, of ours, the dimension and the action that it counts as."""
 
 
 class ProcessMetrics:
@@ -36,6 +53,7 @@ class ProcessMetrics:
             tallies.RETRIED: self._counter(families.RETRIED),
             tallies.DEAD: self._counter(families.DEAD),
         }
+        self._backpressure = self._counter(families.BACKPRESSURE)
         self._to_append = self._histogram(families.TO_APPEND)
         self._at_admission = self._histogram(families.AT_ADMISSION)
         self._at_start = self._histogram(families.AT_START)
@@ -85,6 +103,9 @@ class ProcessMetrics:
             what, labels = tally
             if what in self._tallied:
                 self._tallied[what].labels(*labels).inc()
+        held_back = BACKPRESSURE.get(record.kind)
+        if held_back is not None and HOLDER in record.headers:
+            self._backpressure.labels(*held_back).inc()
         count = self._by_kind.get(record.kind)
         if count is not None:
             count(record)
@@ -100,7 +121,10 @@ class ProcessMetrics:
 
     def _dlq_moved(self, record: Record) -> None:
         accepted = _ms(record.payload["event"]["received_at"])
-        labels = _life(record, tallies.EXHAUSTED)
+        reason = tallies.reason_of(record)
+        if reason == tallies.CIRCUIT_OPEN:
+            self._backpressure.labels("circuit", "reject").inc()
+        labels = _life(record, reason)
         self._to_dlq.labels(*labels).observe(_seconds(record.occurred_at_ms - accepted))
 
     def _job_claimed(self, record: Record) -> None:

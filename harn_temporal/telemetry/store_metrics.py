@@ -8,6 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from harn_temporal.eventlog import tallies
 from harn_temporal.eventlog.log import Reader
+from harn_temporal.inspection.gates import circuit_view
 from harn_temporal.inspection.overview import ENDED
 from harn_temporal.scheduler.policy import Policy
 from harn_temporal.telemetry import families
@@ -18,6 +19,8 @@ MOST_KEYS = 200
 
 MOST_QUEUES = 500
 MOST_PACKAGES = 500
+MOST_CIRCUITS = 500
+CIRCUIT_STATES = ("closed", "half-open", "open")
 
 _COUNTED = {
     tallies.RECEIVED: families.RECEIVED,
@@ -29,7 +32,7 @@ _COUNTED = {
 
 def store_gauges(reader: Reader, policy: Policy) -> list[Metric]:
     """What is in the store now. A key, queue or package that is gone has no series."""
-    return [*_pumps(reader), *_dispatcher(reader), *_queues(reader, policy)]
+    return [*_pumps(reader), *_dispatcher(reader), *_circuits(reader), *_queues(reader, policy)]
 
 
 def store_counters(reader: Reader, policy: Policy) -> list[Metric]:
@@ -84,6 +87,14 @@ def _pumps(reader: Reader) -> list[Metric]:
         age_ms = reader.now_ms - waiting.oldest_ms if waiting.count else 0
         oldest.add_metric((package,), max(0, age_ms) / 1000)
     return [backlog, outstanding, oldest]
+
+
+def _circuits(reader: Reader) -> list[Metric]:
+    states = gauge(families.CIRCUIT_STATE)
+    for circuit in reader.circuits.page(limit=MOST_CIRCUITS):
+        state = CIRCUIT_STATES.index(circuit_view(circuit, reader.now_ms)["state"])
+        states.add_metric((circuit.destination,), state)
+    return [states]
 
 
 def _dispatcher(reader: Reader) -> list[Metric]:

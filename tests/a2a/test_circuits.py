@@ -6,11 +6,15 @@ import asyncio
 import dataclasses
 
 import pytest
+from prometheus_client import CollectorRegistry
 from temporalio.client import Client
 
 from harn_temporal.a2a.failures import A2aError
 from harn_temporal.clock import system_clock
 from harn_temporal.eventlog import StoreSettings, open_event_log
+from harn_temporal.scheduler.policy import Policy
+from harn_temporal.telemetry.process_metrics import ProcessMetrics
+from harn_temporal.telemetry.store_metrics import store_gauges
 from harn_temporal.temporal.converter import data_converter
 
 SEVEN = 'retry = { max = 7, backoff = "linear", delay_ms = 30 }'
@@ -67,6 +71,13 @@ async def ended(package, **changes):
         return await (await package.start(**changes)).result()
 
 
+async def circuit_state(package):
+    found = await package.log.query(lambda reader: store_gauges(reader, Policy()))
+    [family] = [each for each in found if each.name == "harn_circuit_state"]
+    [sample] = family.samples
+    return sample.value
+
+
 async def test_the_story_of_a_circuit(circuit, temporal_address):
     make, clock, agents = circuit
     package = make(SEVEN)
@@ -82,7 +93,9 @@ async def test_the_story_of_a_circuit(circuit, temporal_address):
         moved = (await package.log.read("triggers.lifecycle"))[-1]
         assert moved.kind == "DlqMoved"
         assert (moved.payload["reason"], moved.payload["attempt_count"]) == ("circuit_open", 0)
+        assert await circuit_state(package) == 2
         clock.ahead_ms += 61_000
+        assert await circuit_state(package) == 1
         agents.away, agents.held = False, asyncio.Event()
         probe = await package.start()
         async with asyncio.timeout(30):
@@ -93,9 +106,22 @@ async def test_the_story_of_a_circuit(circuit, temporal_address):
         agents.held.set()
         assert (await probe.result()).status == "succeeded"
         assert (await ended(package)).status == "succeeded"
+    kinds_topic = (await package.log.topics("trigger.circuit."))[0].topic
+    registry = CollectorRegistry()
+    metrics = ProcessMetrics(registry)
+    for topic in ("trigger.dlq", kinds_topic):
+        metrics.appended(await package.log.read(topic), 0)
+
+    def counted(action):
+        labels = {"dimension": "circuit", "action": action}
+        return registry.get_sample_value("harn_backpressure_events_total", labels)
+
+    assert [counted(each) for each in ("open", "reject", "probe", "close")] == [1, 2, 1, 1]
+    labels = {"trigger_id": "reviews", "reason": "circuit_open"}
+    assert registry.get_sample_value("harn_trigger_dlq_total", labels) == 2
     entries = [r.payload for r in await package.log.read("trigger.dlq") if r.kind == "dlq_entry"]
     assert [len(each["retry_history"]) for each in entries] == [7, 0, 0]
-    kinds = await package.kinds((await package.log.topics("trigger.circuit."))[0].topic)
+    kinds = await package.kinds(kinds_topic)
     assert kinds == [
         *["circuit_failure"] * 4,
         "circuit_opened",

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from harn_temporal.contracts import DispatchState
+from harn_temporal.telemetry.process_metrics import ProcessMetrics
 
 QUICK = 'retry = { max = 3, backoff = "linear", delay_ms = 30 }'
 LATE = 'retry = { max = 2, backoff = "linear", delay_ms = 3600000 }'
@@ -247,3 +249,29 @@ async def test_a_signal_that_is_lost_costs_time_only(make_gated, monkeypatch):
         gated.let_go(1)
         outcomes = await gated.outcomes([first, second])
     assert [each.status for each in outcomes] == ["succeeded", "succeeded"]
+
+
+async def test_what_gates_do_is_counted(make_gated):
+    gated = await make_gated(
+        "works",
+        'rate_limit = { period = "1h", max = 1 }',
+        others={"slow": ("held", "concurrency = { max = 1 }")},
+    )
+    registry = CollectorRegistry()
+    gated.log.observe(ProcessMetrics(registry).appended)
+    async with gated.worker():
+        await gated.outcomes([await gated.start(number) for number in range(3)])
+        first = await gated.start(7, trigger="slow")
+        await gated.begun(7)
+        second = await gated.start(8, trigger="slow")
+        await gated.phase(second, "gate_wait")
+        for number in (7, 8):
+            gated.let_go(number)
+        await gated.outcomes([first, second])
+
+    def counted(dimension, action):
+        labels = {"dimension": dimension, "action": action}
+        return registry.get_sample_value("harn_backpressure_events_total", labels)
+
+    assert counted("rate_limit", "skip") == 2
+    assert counted("concurrency", "wait") == 1
