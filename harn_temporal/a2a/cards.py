@@ -34,8 +34,8 @@ class Offer:
     """What protocol 1.0 wants back in every call, where the interface names one."""
 
     def __str__(self) -> str:
-        said = (self.transport or "no transport", self.version or "no version", "at", self.url)
-        return " ".join(text[:_TEXT_LIMIT] for text in said)
+        transport, version = self.transport or "no transport", self.version or "no version"
+        return f"{transport} {version} at {self.url[:_TEXT_LIMIT] or 'no URL'}"
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,7 @@ def checked(
     for what, text in (("a URL", offer.url), ("a tenant", offer.tenant or "")):
         if len(text) > _EXACT_LIMIT:
             raise DiscoveryError(
-                f"the agent card at {card_url} has {what} of {len(text)} characters; "
-                f"at most {_EXACT_LIMIT} are taken"
+                f"the agent card at {card_url} has {what} of more than {_EXACT_LIMIT} characters"
             )
     try:
         url = httpx.URL(offer.url)
@@ -120,22 +119,22 @@ def _offers(values: Mapping[str, Any]) -> Iterator[Offer]:
     """Every interface, those of protocol 0.3 in the order in which they are tried."""
     supported = list(_tables(values, "supportedInterfaces"))
     yield from (_supported(entry) for entry in supported if not _is_legacy(entry))
-    version = _text(values, "protocolVersion")
+    version = _text(values, "protocolVersion")[:_TEXT_LIMIT]
     legacy: Generation | None = "0.3" if _speaks(version, "0.3") else None
     if _text(values, "url"):
         # 0.3 says that a card without preferredTransport means JSONRPC.
-        transport = _text(values, "preferredTransport") or "JSONRPC"
+        transport = _text(values, "preferredTransport")[:_TEXT_LIMIT] or "JSONRPC"
         yield Offer(
-            url=_text(values, "url"),
+            url=_exact(values, "url"),
             transport=transport,
             version=version,
             source="url",
             generation=legacy if _is_jsonrpc(transport) else None,
         )
     for entry in _tables(values, "additionalInterfaces"):
-        transport = _text(entry, "transport")
+        transport = _text(entry, "transport")[:_TEXT_LIMIT]
         yield Offer(
-            url=_text(entry, "url"),
+            url=_exact(entry, "url"),
             transport=transport,
             version=version,
             source="additionalInterfaces",
@@ -145,18 +144,18 @@ def _offers(values: Mapping[str, Any]) -> Iterator[Offer]:
 
 
 def _supported(entry: Mapping[str, Any]) -> Offer:
-    version = _text(entry, "protocolVersion")
-    transport = _text(entry, "protocolBinding")
+    version = _text(entry, "protocolVersion")[:_TEXT_LIMIT]
+    transport = _text(entry, "protocolBinding")[:_TEXT_LIMIT]
     generation: Generation | None = None
     if _is_jsonrpc(transport):
         generation = "1.0" if _speaks(version, "1") else "0.3" if _speaks(version, "0.3") else None
     return Offer(
-        url=_text(entry, "url"),
+        url=_exact(entry, "url"),
         transport=transport,
         version=version,
         source="supportedInterfaces",
         generation=generation,
-        tenant=_text(entry, "tenant") or None,
+        tenant=_exact(entry, "tenant") or None,
     )
 
 
@@ -181,6 +180,11 @@ def _tables(values: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
 def _text(values: Mapping[str, Any], key: str) -> str:
     value = values.get(key)
     return value if isinstance(value, str) else ""
+
+
+def _exact(values: Mapping[str, Any], key: str) -> str:
+    """Just enough of the text to see that it is too long."""
+    return _text(values, key)[: _EXACT_LIMIT + 1]
 
 
 def _shown(url: httpx.URL) -> str:

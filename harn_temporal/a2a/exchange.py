@@ -148,7 +148,10 @@ def _told(error: httpx.HTTPError, url: httpx.URL) -> A2aError:
         return CertificateError(f"{place} has no valid certificate: {error}")
     if isinstance(error, httpx.RemoteProtocolError):
         return AgentProtocolError(f"{place} does not speak HTTP: {error}")
-    return AgentUnreachableError(f"no answer from {place}: {str(error) or type(error).__name__}")
+    text = f"no answer from {place}: {str(error) or type(error).__name__}"
+    if caused_by(error, ssl.SSLError):
+        text += ". An agent that speaks HTTP only needs a binding with allow_cleartext = true"
+    return AgentUnreachableError(text)
 
 
 def _place(url: httpx.URL) -> str:

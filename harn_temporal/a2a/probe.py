@@ -14,6 +14,7 @@ from harn_temporal.a2a.messages import SEND, VERSIONS
 
 SPOKEN = "would be spoken"
 ALSO = "could be spoken; the one above goes first"
+BEHIND = "could be spoken, but the one that goes first is refused"
 NOT_SPOKEN = "not spoken here"
 
 
@@ -95,4 +96,4 @@ def _verdict(offer: Offer, spoken: Offer | None, card: AgentCard, peer: Peer) ->
         checked(offer, peer.target, card.url, allow_cleartext=peer.allow_cleartext)
     except A2aError as error:
         return f"refused: {error}"
-    return ALSO
+    return BEHIND if spoken is None else ALSO

@@ -485,3 +485,47 @@ async def test_without_tracing_an_agent_joins_the_trace_of_the_envelope(sdk_agen
         await handle.result()
     assert len(agent.headers) > 1
     assert {h["traceparent"].split("-")[1] for h in agent.headers} == {joined.split("-")[1]}
+
+
+@pytest.mark.parametrize("task_id", ["t/../\x00\n'\"\u202e\U0001f4a5%s{}", "x" * 2000])
+async def test_a_task_may_have_any_id_of_reasonable_length(
+    *, task_id, scripted, scripts, agent_package
+):
+    working = {"id": task_id, "status": {"state": "TASK_STATE_WORKING"}}
+    done = {"id": task_id, "status": {"state": "TASK_STATE_COMPLETED"}}
+    answers = [scripts.result({"task": working}), scripts.result(working), scripts.result(done)]
+    agent = await scripted(scripts.agent(scripts.in_turn(*answers)))
+    outcome = await agent_package(agent.authority, FOLLOW).dispatch()
+    assert (outcome.status, outcome.result["id"]) == ("succeeded", task_id)
+    assert [call.rpc["params"]["id"] for call in agent.calls[1:]] == [task_id] * 2
+
+
+async def test_answers_about_nothing_are_asked_for_only_until_the_time_is_up(
+    scripted, scripts, agent_package
+):
+    """An agent that talks nonsense for ever does not hold a dispatch for ever."""
+    working = {"id": "t1", "status": {"state": "TASK_STATE_WORKING"}}
+    asked = []
+
+    def answer(seen):
+        asked.append(seen.rpc["method"])
+        if len(asked) == 1:
+            return scripts.result({"task": working})(seen)
+        odd = (
+            lambda: scripts.result({"id": "t2", "status": {"state": "completed"}})(seen),
+            lambda: scripts.http(429, retry_after="Fri, 15 Jan 99999999999 08:00:30 GMT"),
+            lambda: scripts.http(307, location="https://xn--a/"),
+            lambda: scripts.http(200, {"id": 0, "result": working}),
+        )
+        return odd[len(asked) % len(odd)]()
+
+    agent = await scripted(scripts.agent(answer))
+    package = agent_package(
+        agent.authority,
+        'a2a = { follow = true, timeout = "900ms", poll = "50ms" }',
+        'retry = { max = 1, backoff = "immediate" }',
+    )
+    outcome = await package.dispatch()
+    assert outcome.status in {"dlq", "failed"}
+    assert asked[0] == "SendMessage"
+    assert "GetTask" in asked

@@ -53,7 +53,7 @@ async def test_why_something_is_refused(client, peer_at, scripted, scripts):
     verdicts = {(i["transport"], i["protocol_version"]): i["verdict"] for i in shown["interfaces"]}
     assert verdicts["JSONRPC", "1.0"].startswith("refused: the agent card at")
     assert verdicts["GRPC", "1.0"] == "not spoken here"
-    assert verdicts["JSONRPC", "0.3.0"] == "could be spoken; the one above goes first"
+    assert verdicts["JSONRPC", "0.3.0"].endswith("but the one that goes first is refused")
     assert agent.calls == []
 
 
@@ -88,3 +88,9 @@ def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
         check=False,
         timeout=60,
     )
+
+
+async def test_an_agent_without_tls_is_told_from_one_that_is_away(client, peer_at, sdk_agent):
+    agent = sdk_agent("1.0")
+    report = await probe(client, peer_at(agent.authority, allow_cleartext=False))
+    assert "allow_cleartext = true" in report.refused
