@@ -29,7 +29,7 @@ from harn_temporal.events import TriggerEvent
 from harn_temporal.expressions import JmesExpression, compile_jmespath, is_true
 from harn_temporal.naming import dispatch_workflow_id
 from harn_temporal.telemetry import tracing
-from harn_temporal.trace_ids import traceparent_in
+from harn_temporal.telemetry.dispatch_spans import ingest_span
 
 PAYLOAD_LIMIT = 10 * 1024 * 1024
 """Bytes of JSON that an event's payload as it came (`provider_payload.raw`) may have."""
@@ -95,21 +95,11 @@ async def ingest(
     Raises EventError for an event that is too large, NotFoundError where `only` names no trigger.
     """
     chosen = _chosen(bindings, event, only)
-    with tracing.span(
-        tracing.INGEST,
-        traceparent=traceparent_in(event.headers),
-        trace_id=event.trace_id,
-        attributes=_attributes(event),
-    ):
+    with ingest_span(event):
         # Expressions and the measure of a large event take long enough to hold up the event loop.
         event_json, candidates = await asyncio.to_thread(_prepare, chosen, event, only)
         delivery = _Delivery(event, event_json, package)
         return [await _ingest_for(log, delivery, candidate) for candidate in candidates]
-
-
-def _attributes(event: TriggerEvent) -> dict[str, str | int | bool]:
-    found = {"event_id": event.id, "trace_id": event.trace_id, "provider": event.provider}
-    return {**{f"harn.{name}": value for name, value in found.items()}, "harn.kind": event.kind}
 
 
 async def _ingest_for(log: EventLog, delivery: _Delivery, candidate: _Candidate) -> Ingested:

@@ -121,16 +121,19 @@ class _Order:
         from harn_temporal.clock import system_clock
         from harn_temporal.queue.models import NewJob
         from harn_temporal.queue.routing import priority_of
+        from harn_temporal.telemetry.dispatch_spans import ingest_span
 
-        return NewJob(
-            queue=self.queue,
-            trigger_id=self.binding.trigger_id,
-            binding_key=self.binding.binding_key,
-            binding_version=self.binding.version or None,
-            event=event.to_json(),
-            priority=self.priority or priority_of(event, self.binding.priority),
-            available_at_ms=system_clock() + self.delay_ms if self.delay_ms else None,
-        )
+        with ingest_span(event) as span:
+            return NewJob(
+                queue=self.queue,
+                trigger_id=self.binding.trigger_id,
+                binding_key=self.binding.binding_key,
+                binding_version=self.binding.version or None,
+                event=event.to_json(),
+                priority=self.priority or priority_of(event, self.binding.priority),
+                available_at_ms=system_clock() + self.delay_ms if self.delay_ms else None,
+                traceparent=span.traceparent,
+            )
 
     def event(self) -> TriggerEvent:
         binding = self.binding

@@ -1,4 +1,4 @@
-"""The spans of a dispatch: what they join, and what they say."""
+"""The spans of an event and its dispatches: what they join, and what they say."""
 
 from __future__ import annotations
 
@@ -6,10 +6,26 @@ import logging
 from contextlib import AbstractContextManager
 
 from harn_temporal.contracts import AttemptOutcome, DispatchRequest
+from harn_temporal.events import TriggerEvent
 from harn_temporal.telemetry import tracing
 from harn_temporal.trace_ids import traceparent_in
 
 logger = logging.getLogger("harn_temporal.activities")
+
+
+def ingest_span(event: TriggerEvent) -> AbstractContextManager[tracing.Span]:
+    """Joins the sender's trace; without one it begins the event's own."""
+    return tracing.span(
+        tracing.INGEST,
+        traceparent=traceparent_in(event.headers),
+        trace_id=event.trace_id,
+        attributes={
+            "harn.event_id": event.id,
+            "harn.trace_id": event.trace_id,
+            "harn.provider": event.provider,
+            "harn.kind": event.kind,
+        },
+    )
 
 
 def dispatch_span(
