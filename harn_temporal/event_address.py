@@ -88,7 +88,7 @@ async def with_event(log: EventLog, request: DispatchRequest) -> DispatchRequest
     """
     if request.event is None:
         request = request.model_copy(update={"event": await load_event(log, request)})
-    if request.batch is None or (request.event is not None and request.event.batch is not None):
+    if request.batch is None:
         return request
     members = await _members(log, request.batch)
     event = await asyncio.to_thread(_batch_event, request, members)
@@ -108,7 +108,10 @@ async def _members(log: EventLog, batch: EventAddress) -> list[Record]:
 
 
 def _batch_event(request: DispatchRequest, members: Sequence[Record]) -> TriggerEvent:
+    """A member that is itself a batch, as in a replay of one, stands for its members."""
     assert request.event is not None  # it was loaded
-    return request.event.model_copy(
-        update={"batch": [event_in(record).to_json() for record in members]}
-    )
+    batch: list[dict[str, Any]] = []
+    for record in members:
+        event = event_in(record).to_json()
+        batch += event.get("batch") or [event]
+    return request.event.model_copy(update={"batch": batch})

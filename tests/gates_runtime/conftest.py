@@ -113,6 +113,11 @@ class Gated:
             provider="github", kind="push", payload={"n": number}, **changes.pop("event", {})
         )
         bindings = await register(self.log, self.manifest.package, self.manifest.bindings)
+        batch = changes.pop("batch", None)
+        if batch is not None:
+            event = event.model_copy(
+                update={"batch": [event.to_json(), *(each.event.to_json() for each in batch)]}
+            )
         trigger = changes.pop("trigger", "gated")
         [binding] = [each for each in bindings if each.trigger_id == trigger]
         taken = await ingest(self.log, bindings, event, package=self.manifest.package, only=trigger)

@@ -131,6 +131,17 @@ async def test_a_batch_is_one_dispatch_of_its_members(make_gated, count, sizes):
     ) - Counter(skipped=0)
 
 
+async def test_a_batch_that_is_replayed_brings_its_members_along(make_gated):
+    gated = await make_gated("members", 'batch = { size = 2, timeout = "1h" }')
+    others = [await gated.request(number) for number in (1, 2)]
+    async with gated.worker():
+        first = await gated.start(0, batch=others)
+        await gated.phase(first, "gate_wait")
+        outcomes = await gated.outcomes([first, await gated.start(3)])
+    assert [each.status for each in outcomes] == ["succeeded", "skipped"]
+    assert outcomes[0].result == [0, 1, 2, 3]
+
+
 GATES = {
     "concurrency": "concurrency = { max = 1 }",
     "throttle": 'throttle = { period = "1h", max = 1 }',
