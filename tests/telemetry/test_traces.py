@@ -16,6 +16,8 @@ from harn_temporal.bindings import Binding, HandlerTarget
 from harn_temporal.contracts import DispatchRequest, EventAddress
 from harn_temporal.eventlog.topics import INBOX_ENVELOPES, queue_topic
 from harn_temporal.events import new_event
+from harn_temporal.operations.replay import append_replay
+from harn_temporal.registry import register
 from harn_temporal.telemetry import tracing
 from harn_temporal.telemetry.dispatch_spans import dispatch_span
 from harn_temporal.trace_ids import parse_traceparent, w3c_trace_id
@@ -168,6 +170,22 @@ async def test_a_job_carries_the_trace_of_its_attempt(package, log, spans, dispa
     [attempt] = [span for span in spans.get_finished_spans() if span.name == "harn.attempt"]
     [job] = await log.read(queue_topic("triage"))
     assert parse_traceparent(job.headers["traceparent"])[:2] == ids(attempt)
+
+
+@pytest.mark.parametrize("headers", [{}, {"traceparent": TRACEPARENT}])
+async def test_a_replay_joins_the_trace_of_what_it_replays(
+    package, log, spans, dispatched, headers
+):
+    event, _ = await package.ingest("plain", headers=headers)
+    bindings = await register(log, "demo", package.manifest.bindings)
+    await append_replay(log, bindings[0], event)
+    await dispatched(2)
+    attempts = [span for span in spans.get_finished_spans() if span.name == "harn.attempt"]
+    first, again = sorted(
+        attempts, key=lambda span: "harn.replay_of_event_id" in (span.attributes or {})
+    )
+    assert again.attributes["harn.replay_of_event_id"] == event.id
+    assert ids(first)[0] == ids(again)[0]
 
 
 async def test_a_dead_letter_is_an_event_of_its_attempt(package, spans, dispatched):
