@@ -31,6 +31,8 @@ from harn_temporal.a2a.target import same_authority
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SEE_OTHER = 303
+_MOST_PIECES = 65_536
+"""Of one answer: each costs the same, so eight million of one byte would keep a CPU for minutes."""
 
 
 @dataclass(frozen=True)
@@ -108,9 +110,14 @@ class Exchanger:
             encoding = response.headers.get("content-encoding", "identity").strip().lower()
             if encoding != "identity":  # it was not asked for, and it hides the size
                 raise AgentProtocolError(f"{_place(request.url)} sent a body encoded as {encoding}")
-            body = bytearray()
+            body, pieces = bytearray(), 0
             async for chunk in response.aiter_raw():
                 body += chunk
+                pieces += 1
+                if pieces > _MOST_PIECES:
+                    raise AgentProtocolError(
+                        f"{_place(request.url)} sent more than {_MOST_PIECES} pieces"
+                    )
                 if len(body) > max_bytes:
                     raise AgentProtocolError(
                         f"{_place(request.url)} sent more than {max_bytes} bytes"

@@ -349,3 +349,41 @@ async def test_an_address_that_does_not_answer_hides_no_other(client, peer_at, m
     with pytest.raises(AgentUnreachableError):
         await client.look_up(peer_at("reviewer.test", allow_cleartext=False), Trail())
     assert tried == ["2001:db8::1", "192.0.2.7"]
+
+
+async def test_an_answer_in_very_many_pieces_is_not_read(
+    client, peer_at, message, scripted, scripts
+):
+    async def script(seen, writer):
+        if seen.method == "GET":
+            await scripts.agent(lambda _: b"")(seen, writer)
+            return
+        head = b"HTTP/1.1 200 X\r\ncontent-type: application/json\r\n"
+        writer.write(head + b"transfer-encoding: chunked\r\n\r\n")
+        for _ in range(80):
+            writer.write(b"1\r\n \r\n" * 1000)
+            await writer.drain()
+
+    agent = await scripted(script)
+    with pytest.raises(AgentProtocolError, match="more than 65536 pieces"):
+        await client.send(peer_at(agent.authority), message(), wait=True, within_s=60)
+
+
+async def test_headers_without_end_are_not_read(client, peer_at, message, scripted, scripts):
+    sent = 0
+
+    async def script(seen, writer):
+        nonlocal sent
+        if seen.method == "GET":
+            await scripts.agent(lambda _: b"")(seen, writer)
+            return
+        writer.write(b"HTTP/1.1 200 X\r\n")
+        for _ in range(1000):
+            writer.write(b"x-more: " + b"a" * 65_000 + b"\r\n")
+            await writer.drain()
+            sent += 65_000
+
+    agent = await scripted(script)
+    with pytest.raises(AgentProtocolError, match="does not speak HTTP"):
+        await client.send(peer_at(agent.authority), message(), wait=True, within_s=60)
+    assert sent < 20_000_000
