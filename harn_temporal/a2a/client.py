@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import ssl
 import traceback
@@ -22,7 +21,7 @@ from harn_temporal.a2a.cards import AgentCard, Generation, Offer, checked, choos
 from harn_temporal.a2a.connecting import default_context
 from harn_temporal.a2a.credentials import Secrets, has_token, read_secrets
 from harn_temporal.a2a.discovery import Discovery, Trail, check_status
-from harn_temporal.a2a.exchange import Bounds, Exchanger, Reply, exchanger
+from harn_temporal.a2a.exchange import Bounds, Exchanger, Reply, aside, exchanger
 from harn_temporal.a2a.failures import (
     A2aError,
     AgentHttpError,
@@ -39,7 +38,6 @@ from harn_temporal.a2a.messages import (
     send_params,
 )
 from harn_temporal.a2a.replies import (
-    LARGE_BYTES,
     check_content_type,
     result_in,
     understood,
@@ -157,7 +155,7 @@ class A2aClient:
         async with self._about_task(peer, task, headers) as (exchange, line, bounds):
             method, params = CANCEL_TASK[line.generation], {"id": task.task_id}
             reply, request_id = await self._posted(exchange, line, method, params, bounds)
-            result_in(reply, request_id, line.secrets)
+            await aside(reply, lambda: result_in(reply, request_id, line.secrets))
 
     async def look_up(self, peer: Peer, trail: Trail) -> tuple[AgentCard, Offer, httpx.URL]:
         """The card, the interface that would be spoken, and its URL; nothing is sent to it."""
@@ -220,8 +218,7 @@ class A2aClient:
     ) -> Answer:
         """One JSON-RPC call, and what its result means; without tokens in it."""
         reply, request_id = await self._posted(exchange, line, method, params, bounds)
-        work = partial(understood, reply, request_id, line.secrets)
-        return await asyncio.to_thread(work) if len(reply.body) > LARGE_BYTES else work()
+        return await aside(reply, lambda: understood(reply, request_id, line.secrets))
 
     async def _posted(
         self,
@@ -247,7 +244,8 @@ class A2aClient:
         try:
             check_status(reply, self._clock)
         except AgentHttpError as error:
-            raise with_rpc_text(error, reply, line.secrets) from None
+            fuller = partial(with_rpc_text, error, reply, line.secrets)
+            raise await aside(reply, fuller) from None
         check_content_type(reply, line.secrets)
         return reply, request_id
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, cast
 
 import httpx
@@ -11,7 +12,7 @@ import httpx
 from harn_temporal.a2a.card_cache import CardCache
 from harn_temporal.a2a.cards import AgentCard, read_card
 from harn_temporal.a2a.credentials import Secrets
-from harn_temporal.a2a.exchange import Bounds, Exchanger, Reply
+from harn_temporal.a2a.exchange import Bounds, Exchanger, Reply, aside
 from harn_temporal.a2a.failures import (
     A2aError,
     AgentHttpError,
@@ -100,7 +101,7 @@ class Discovery:
         for url in _places(target, scheme):
             try:
                 reply = await self._fetch(url, secrets)
-                card = read_card(reply.url, secrets.scrubbed(decode_reply(reply)))
+                card = await aside(reply, partial(_card_in, reply, secrets))
             except (AgentRefusedError, AgentTimeoutError, AgentUnreachableError) as error:
                 self.trail.steps.append((str(url), str(error)))
                 raise
@@ -128,6 +129,10 @@ class Discovery:
             reply = await self.exchanger.get(url, accept | secrets.authorization(), bounds)
         check_status(reply, self.clock)
         return reply
+
+
+def _card_in(reply: Reply, secrets: Secrets) -> AgentCard:
+    return read_card(reply.url, secrets.scrubbed(decode_reply(reply)))
 
 
 def check_status(reply: Reply, clock: Clock) -> None:

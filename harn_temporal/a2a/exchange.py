@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import TypeVar
 
 import httpx
 
@@ -47,6 +48,18 @@ class Reply:
     status: int
     headers: httpx.Headers
     body: bytes
+
+
+_LARGE_BYTES = 128 * 1024
+_T = TypeVar("_T")
+
+
+async def aside(reply: Reply, read: Callable[[], _T]) -> _T:
+    """What `read` makes of a reply: in a thread where that is large.
+
+    Eight MiB of JSON take seconds, and a worker's event loop has heartbeats to send meanwhile.
+    """
+    return await asyncio.to_thread(read) if len(reply.body) > _LARGE_BYTES else read()
 
 
 class Exchanger:

@@ -14,10 +14,6 @@ from harn_temporal.a2a.failures import AgentHttpError, AgentProtocolError, Agent
 
 _RPC_TEXT_LIMIT = 2_000
 
-LARGE_BYTES = 128 * 1024
-"""From here on an answer is read in a thread: a whole one takes seconds, and a worker's event loop
-has heartbeats to send meanwhile."""
-
 
 def understood(reply: Reply, request_id: str, secrets: Secrets) -> Answer:
     """What the result means. Raises A2aError where it is no answer, or one that ended badly."""

@@ -22,6 +22,7 @@ from harn_temporal.a2a.failures import (
     AgentUnreachableError,
     DiscoveryError,
 )
+from harn_temporal.canonical import decode
 from harn_temporal.errors import UsageError
 
 TOKEN = "tok-9F8E7D6C5B4A"
@@ -331,6 +332,42 @@ async def test_a_large_answer_does_not_hold_up_the_worker(
         answer = await client.send(peer_at(agent.authority), message(), wait=True, within_s=5)
         assert len(answer.result) == size
     assert threads == [True, False]
+
+
+@pytest.mark.parametrize("place", ["card", "error", "cancel"])
+async def test_no_large_reply_is_decoded_in_the_event_loop(
+    *, place, client, peer_at, message, scripted, scripts, monkeypatch
+):
+    sizes = []
+
+    def decoding(raw):
+        if threading.current_thread() is threading.main_thread():
+            sizes.append(len(raw))
+        return decode(raw)
+
+    padding = {"padding": "x" * 200_000}
+    large = {"error": {"code": 1, "message": "no"}} | padding
+    answers = {
+        "card": [scripts.result({"task": WORKING}), scripts.result(WORKING)],
+        "error": [lambda _: scripts.http(500, large)],
+        "cancel": [scripts.result({"task": WORKING}), scripts.result(WORKING | padding)],
+    }[place]
+    monkeypatch.setattr("harn_temporal.a2a.discovery.decode", decoding)
+    agent = await scripted(
+        scripts.agent(
+            scripts.in_turn(*answers),
+            lambda url: scripts.card_1_0(url) | (padding if place == "card" else {}),
+        )
+    )
+    peer = peer_at(agent.authority)
+    if place == "error":
+        with pytest.raises(AgentHttpError, match="JSON-RPC error 1: no"):
+            await client.send(peer, message(), wait=True, within_s=5)
+    else:
+        answer = await client.send(peer, message(), wait=True, within_s=5)
+        await client.cancel(peer, answer.task, trace_id="t")
+    assert sizes
+    assert max(sizes) < 10_000
 
 
 async def test_an_address_that_does_not_answer_hides_no_other(client, peer_at, monkeypatch):
