@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from temporalio.client import Client
@@ -14,6 +18,23 @@ from harn_temporal.temporal.converter import data_converter
 from harn_temporal.temporal.server_process import SETTINGS, find_binary
 
 SERVER_START_S = 60
+RUN_MARK = "TESTS_OF_RUN"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_survivors() -> Iterator[None]:
+    """Servers and workers of a run that is killed end with it (where there is a /proc)."""
+    value = f"{os.getpid()}-{secrets.token_hex(4)}"
+    os.environ[RUN_MARK] = value
+    watcher = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("survivors.py")), f"{RUN_MARK}={value}"],
+        env={},  # without the mark, so that it does not end itself
+        stdin=subprocess.PIPE,
+        start_new_session=True,  # what ends the run's process group leaves it alone
+    )
+    yield
+    watcher.communicate(b"done")
+    del os.environ[RUN_MARK]
 
 
 @pytest.fixture(scope="session")
