@@ -64,10 +64,10 @@ async def _checks(options: CommonOptions, temporal: TemporalOptions) -> list[Che
     checks = [check_python(), manifest_check]
     if manifest is not None:
         checks.append(check_handlers(options.manifest))
-    checks.append(check_state_dir(options.state_dir))
+    checks.append(check_state_dir(options.named_state_dir))
     package = None if manifest is None else manifest.package
-    checks += await check_store(options.state_dir, os.environ, package)
-    return [*checks, *await check_temporal(temporal, options.state_dir)]
+    checks += await check_store(options.named_state_dir, os.environ, package)
+    return [*checks, *await check_temporal(temporal, options.named_state_dir)]
 
 
 def _print(checks: list[Check]) -> None:

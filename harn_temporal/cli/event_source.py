@@ -85,6 +85,11 @@ class EventOptions:
     dedupe_key: str | None = None
 
     def __post_init__(self) -> None:
+        if self.dedupe_key is not None and not self.dedupe_key.strip():
+            raise UsageError(
+                "--dedupe-key is empty: all events with it would be one; leave it out to have the "
+                "key made from the event"
+            )
         if self.event is None:
             return
         given = {
@@ -141,7 +146,12 @@ def parse_headers(given: Sequence[str]) -> dict[str, str]:
         name, separator, value = text.partition("=")
         if not separator or not name.strip():
             raise UsageError(f"--header {text!r} is not NAME=VALUE")
-        headers[name.strip()] = value
+        name = name.strip()
+        if any(letter.isspace() or not letter.isprintable() for letter in name):
+            raise UsageError(
+                f"--header {text!r}: a header's name has neither blanks nor control characters"
+            )
+        headers[name] = value
     return headers
 
 

@@ -55,9 +55,21 @@ class CommonOptions:
         return _chosen(self.given_manifest, MANIFEST_VARIABLE, DEFAULT_MANIFEST)
 
     @property
-    def state_dir(self) -> Path:
+    def named_state_dir(self) -> Path:
         """As the user wrote it, so possibly relative to the working directory."""
         return _chosen(self.given_state_dir, STATE_DIR_VARIABLE, DEFAULT_STATE_DIR)
+
+    @property
+    def state_dir(self) -> Path:
+        """As `named_state_dir`. Raises UsageError where a file is in its place."""
+        found = self.named_state_dir
+        for place in (found, *found.parents):
+            if place.is_file():
+                raise UsageError(
+                    f"the state directory {found} cannot be: {place} is a file; name a directory "
+                    f"with --state-dir or {STATE_DIR_VARIABLE}"
+                )
+        return found
 
 
 def _word(given: str | None, variable: str, allowed: Sequence[str]) -> str | None:
