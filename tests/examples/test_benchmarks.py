@@ -33,6 +33,20 @@ def test_dispatches_against_raw_workflows(tmp_path: Path) -> None:
     assert servers == []
 
 
+def test_dispatches_through_gates(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks/gated_dispatch.py"), "--quick"],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        capture_output=True, text=True, check=False, timeout=110,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    gated = [kind for kind in figures["dispatches_per_second"] if kind != "ungated"]
+    assert list(figures["of_ungated"]) == gated
+    assert len(gated) == 8
+    assert min(figures["dispatches_per_second"].values()) > 0
+
+
 def _is_in(process: Path, folder: Path) -> bool:
     try:
         return (process / "cwd").readlink().is_relative_to(folder)
