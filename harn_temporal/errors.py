@@ -10,6 +10,7 @@ HarnTemporalError
 ├── NotFoundError               what was asked for does not exist                   exit 2
 ├── DispatchFailedError         the work itself failed                              exit 1
 ├── DispatchRefusedError        a dispatch that Temporal will never take             exit 1
+├── HandlerStoppedLoopError     a handler ended the command that ran it             exit 1
 ├── UnavailableError            a service that cannot be reached                    exit 3
 │   ├── StoreUnavailableError   the EventLog
 │   └── TemporalUnavailableError
@@ -98,6 +99,10 @@ class StoreError(HarnTemporalError):
     """The EventLog answers, but its content or version does not let us work with it."""
 
     exit_code = 3
+
+
+class HandlerStoppedLoopError(HarnTemporalError):
+    """A handler ended the event loop of the command that ran it."""
 
 
 class HandlerError(HarnTemporalError):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from temporalio.client import WorkflowFailureError
 
+from harn_temporal.cli.event_loop import run_with_handlers
 from harn_temporal.cli.observing import observe
 from harn_temporal.cli.output import line, note, print_json, stdout_for_results_only, warn
 from harn_temporal.cli.stop_signals import StopSignals
@@ -126,7 +127,7 @@ def run_drain(
     observe(options)
     manifest = read_manifest(options, load_handlers=True)
     with stdout_for_results_only():
-        found = asyncio.run(_run(options, temporal, manifest, drain))
+        found = run_with_handlers(_run(options, temporal, manifest, drain))
     if found is None:
         return
     if as_json:

@@ -13,6 +13,7 @@ from temporalio.client import WorkflowFailureError
 from harn_temporal.activities.envelopes import Envelopes
 from harn_temporal.cli import ingested
 from harn_temporal.cli.dispatch_lines import DispatchLines, outcome_text
+from harn_temporal.cli.event_loop import run_with_handlers
 from harn_temporal.cli.output import line, note, print_json, stdout_for_results_only
 from harn_temporal.cli.stores import event_log
 from harn_temporal.contracts import DEFAULT_HEARTBEAT_TIMEOUT_MS, DispatchOutcome
@@ -52,7 +53,7 @@ def fire_and_wait(
     """
     try:
         with stdout_for_results_only():
-            found = asyncio.run(_run(options, temporal, manifest, trigger_id, event))
+            found = run_with_handlers(_run(options, temporal, manifest, trigger_id, event))
     except asyncio.CancelledError as error:  # SIGTERM; a worker takes the dispatch up again
         raise typer.Exit(TERMINATED) from error
     if isinstance(found, Ingested):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
+from typing import TextIO
 
+from harn_temporal.cli.output import standard_stream
 from harn_temporal.telemetry.log_fields import (
     HANDLERS,
     JsonFormatter,
@@ -65,12 +67,20 @@ class OutageFilter(logging.Filter):
         return True
 
 
+class StderrHandler(logging.StreamHandler[TextIO]):
+    """Writes to what stderr is at the moment, though a handler may have closed what it was."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = standard_stream("stderr")
+        super().emit(record)
+
+
 def configure_logging(*, debug: bool, as_json: bool = False, level: str | None = None) -> None:
     """Warnings of every library, and what handlers log through their context from INFO on.
 
     `level` is that of our own records instead. With `debug` everything of ours, and tracebacks.
     """
-    handler = logging.StreamHandler()
+    handler = StderrHandler()
     formatter: logging.Formatter = LineFormatter(tracebacks=debug)
     handler.setFormatter(JsonFormatter(tracebacks=debug) if as_json else formatter)
     if not debug:

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING
 
 from harn_temporal.cli.dispatch_lines import DispatchLines
+from harn_temporal.cli.event_loop import run_with_handlers
 from harn_temporal.cli.observing import observe
 from harn_temporal.cli.output import line, warn
 from harn_temporal.cli.serving_metrics import ServedMetrics
@@ -54,7 +55,7 @@ def serve(
     manifest = read_manifest(options, load_handlers=True)
     if manifest.tick_warning is not None:
         warn(manifest.tick_warning)
-    asyncio.run(_serve(options, temporal, worker, manifest, metrics))
+    run_with_handlers(_serve(options, temporal, worker, manifest, metrics))
 
 
 def consumers(

@@ -35,7 +35,7 @@ class StopSignals:
 
     def _receive(self, number: signal.Signals) -> None:
         if self.told.is_set():
-            with suppress(OSError):  # nobody may be reading any more
+            with suppress(OSError, ValueError):  # nobody reads any more, or a handler has closed it
                 sys.stdout.flush()
             os._exit(128 + number)
         self.told.set()
