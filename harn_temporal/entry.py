@@ -6,15 +6,13 @@ the EventLog cannot be reached; 130 interrupted; 141 the reader of our output we
 
 from __future__ import annotations
 
-import io
 import os
 import sys
-import traceback
-from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING
 
-from harn_temporal.errors import HarnTemporalError
-from harn_temporal.telemetry import tracing
+if TYPE_CHECKING:  # what takes time is imported where Ctrl-C is caught
+    from collections.abc import Sequence
+    from typing import NoReturn
 
 INTERNAL_ERROR = 1
 INTERRUPTED = 130
@@ -27,13 +25,29 @@ def main() -> NoReturn:
     The process ends through `os._exit`, once all output is flushed: a thread of the Temporal SDK
     may ask for the GIL while the interpreter finalizes, which aborts with PyGILState_Release.
     """
-    _open_missing_streams()
+    try:
+        _open_missing_streams()
+        _escape_what_the_locale_lacks()
+        code = run(sys.argv[1:])
+        _stop_tracing()
+        code = _flushed(code)
+    except KeyboardInterrupt:  # before and after the command, which catches its own
+        code = INTERRUPTED
+    os._exit(code)
+
+
+def _escape_what_the_locale_lacks() -> None:
+    import io
+
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a locale without a character is no failure
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    code = run(sys.argv[1:])
+
+
+def _stop_tracing() -> None:
+    from harn_temporal.telemetry import tracing
+
     tracing.stop()
-    os._exit(_flushed(code))
 
 
 def _open_missing_streams() -> None:
@@ -94,7 +108,11 @@ def _refuse(error: object) -> int:
 
 
 def _report(error: BaseException, *, debug: bool) -> int:
+    from harn_temporal.errors import HarnTemporalError
+
     if debug:
+        import traceback
+
         _say("".join(traceback.format_exception(error)).rstrip())
     if isinstance(error, HarnTemporalError):
         _say(f"error: {error}")
@@ -116,22 +134,25 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 def _say(text: str) -> None:
+    from harn_temporal.cli.output import standard_stream
+
     try:
-        print(text, file=sys.stderr)  # noqa: T201 - a command line prints
-    except (BrokenPipeError, ValueError):  # ValueError: a handler has closed the stream
+        print(text, file=standard_stream("stderr"))
+    except BrokenPipeError:
         return  # nobody reads our messages any more; the exit code still says it
 
 
 def _flushed(code: int) -> int:
     """The exit code, after both streams are flushed, or another if stdout could not be."""
+    from contextlib import suppress
+
     try:
-        sys.stdout.flush()
+        with suppress(ValueError):  # a handler has closed it, which flushed it
+            sys.stdout.flush()
     except BrokenPipeError:
         code = code or BROKEN_PIPE
     except OSError as error:
         _say(f"error: cannot write the output: {error.strerror}")
-        code = code or INTERNAL_ERROR
-    except ValueError:  # a handler has closed it
         code = code or INTERNAL_ERROR
     try:
         sys.stderr.flush()

@@ -185,6 +185,31 @@ async def test_sixty_commands_in_a_row_end_as_they_should(program):
             assert still == server
 
 
+@pytest.mark.parametrize(
+    "module", ["harn_temporal.cli.app", "typer", "harn_temporal.telemetry", "io"]
+)
+def test_an_interrupt_while_the_program_starts_is_quiet(program, module):
+    code = f"""
+import builtins, sys
+imported = builtins.__import__
+
+def interrupted(name, *rest):
+    if name == {module!r}:
+        raise KeyboardInterrupt
+    return imported(name, *rest)
+
+sys.argv[1:] = ["trigger", "--help"]
+builtins.__import__ = interrupted
+from harn_temporal.entry import main
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=30
+    )
+
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def test_the_interpreter_never_finalizes(program):
     """A thread of the Temporal SDK that asks for the GIL meanwhile would abort the process."""
     code = (
