@@ -56,6 +56,12 @@ async def held(event):
     return event.raw["n"]
 
 
+async def fails_first(event, context):
+    if event.raw["n"] == 0 and context.attempt == 1:
+        raise ValueError("once")
+    return await held(event)
+
+
 def fails(event):
     (HERE / f"begun-{event.raw['n']}").touch()
     if event.raw["n"] == 0:

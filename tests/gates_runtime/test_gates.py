@@ -8,6 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from harn_temporal.contracts import DispatchState
+from harn_temporal.gates.leaving import abandon
 from harn_temporal.telemetry.process_metrics import ProcessMetrics
 
 QUICK = 'retry = { max = 3, backoff = "linear", delay_ms = 30 }'
@@ -80,6 +81,26 @@ async def test_a_long_retry_wait(make_gated, lines, second):
         assert (ended.status, ended.attempt_count) == ("cancelled", 1)
         [third] = await gated.outcomes([await gated.start(2)])
     assert (third.status, third.result) == ("succeeded", 2)
+
+
+async def test_a_permit_that_was_taken_away_is_asked_for_again(make_gated):
+    soon = 'retry = { max = 3, backoff = "linear", delay_ms = 1500 }'
+    gated = await make_gated("fails_first", soon, "concurrency = { max = 1 }")
+    async with gated.worker():
+        first = await gated.start(0)
+        await gated.phase(first, "retry_wait")
+        await gated.log.transact(lambda tx: abandon(tx, first.id, reason="a test"))
+        second = await gated.start(1)
+        await gated.begun(1)
+        await gated.phase(first, "gate_wait")
+        assert not (gated.folder / "begun-0").exists()
+        gated.let_go(1)
+        gated.let_go(0)
+        outcomes = await gated.outcomes([first, second])
+    assert [(each.status, each.attempt_count) for each in outcomes] == [
+        ("succeeded", 2),
+        ("succeeded", 1),
+    ]
 
 
 async def test_a_handler_that_waits_gives_its_permits_back(make_gated):

@@ -170,7 +170,7 @@ class Lives:
 def sweep_of(lab):
     async def make(life, releases=()):
         pump = await lab.make()
-        return Sweep(lab.log, life, pump._admissions._envelopes, PumpFigures(64), releases)
+        return Sweep(lab.log, life, pump._admissions._envelopes, PumpFigures(64), releases=releases)
 
     return make
 
