@@ -528,3 +528,31 @@ async def test_answers_about_nothing_are_asked_for_only_until_the_time_is_up(
     assert (outcome.status, outcome.attempt_count) == ("dlq", 1)
     assert outcome.error == "the agent's task did not end within 900 ms"
     assert asked.count("GetTask") > len(asked) / 2
+
+
+async def test_a_cancellation_while_the_agent_is_asked_reaches_the_agent(
+    scripted, scripts, agent_package
+):
+    """The agent keeps the question open; the task is cancelled, and recorded once."""
+    working = {"id": "t1", "status": {"state": "TASK_STATE_WORKING"}}
+    asked = asyncio.Event()
+
+    async def script(seen, writer):
+        if seen.method == "POST" and seen.rpc["method"] == "GetTask":
+            asked.set()
+            await asyncio.Event().wait()
+        answer = scripts.result({"task": working} if not asked.is_set() else working)
+        await scripts.agent(answer)(seen, writer)
+
+    agent = await scripted(script)
+    package = agent_package(agent.authority, FOLLOW, FAST)
+    async with package.worker():
+        handle = await package.start()
+        await asyncio.wait_for(asked.wait(), 20)
+        await handle.cancel()
+        outcome = await handle.result()
+    assert (outcome.status, outcome.attempt_count) == ("cancelled", 1)
+    methods = [call.rpc["method"] for call in agent.calls]
+    assert methods == ["SendMessage", "GetTask", "CancelTask"]
+    attempts = await package.log.read("trigger.attempts")
+    assert [record.payload["outcome"] for record in attempts] == ["cancelled"]

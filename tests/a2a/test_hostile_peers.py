@@ -424,3 +424,25 @@ async def test_headers_without_end_are_not_read(client, peer_at, message, script
     with pytest.raises(AgentProtocolError, match="does not speak HTTP"):
         await client.send(peer_at(agent.authority), message(), wait=True, within_s=60)
     assert sent < 20_000_000
+
+
+async def test_a_name_that_is_bound_anew_after_the_card_leads_nowhere_forbidden(
+    *, client, peer_at, message, scripted, scripts, tls, guard
+):
+    guard.names["reviewer.test"] = "127.0.0.1"
+
+    def card(url):
+        guard.names["reviewer.test"] = "169.254.169.254"
+        return scripts.card_1_0(url)
+
+    agent = await scripted(scripts.agent(lambda _: b"", card), tls.server("reviewer.test"))
+
+    async def hanging_up(seen, writer):
+        body = json.dumps(card(f"https://{seen.headers['host']}/rpc")).encode()
+        head = f"HTTP/1.1 200 X\r\nconnection: close\r\ncontent-length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+
+    agent.script = hanging_up  # else the connection that is open already would be used
+    with pytest.raises(AgentRefusedError, match=r"resolves to 169\.254\.169\.254"):
+        await client.send(peer_at(f"reviewer.test:{agent.port}"), message(), wait=True, within_s=5)
+    assert (agent.calls, guard.refused) == ([], [])
