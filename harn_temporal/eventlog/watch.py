@@ -70,9 +70,7 @@ class Watch:
     async def _poll(self) -> None:
         try:
             while self._waiters and not self._closed:
-                position = await self._position()
-                if position != self._known:
-                    self._note(position)
+                self._note(await self._position())
                 await asyncio.sleep(POLL_SECONDS)
         except HarnTemporalError as error:
             self._wake(error)
@@ -85,6 +83,8 @@ class Watch:
             self._note(position)
 
     def _note(self, position: int) -> None:
+        if position <= self._known:
+            return  # an append is told twice: by who made it, and by the look that follows
         self._known = position
         self._mark += 1
         self._wake(None)
