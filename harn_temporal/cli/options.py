@@ -123,6 +123,10 @@ def _check_word(option: str, value: str, allowed: Sequence[str]) -> None:
         raise UsageError(f"{option} {value!r} is none of {', '.join(allowed)}")
 
 
+def _listed(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
 def carrier(
     *,
     config: Annotated[
@@ -160,8 +164,9 @@ def carrier(
         str | None,
         typer.Option(
             "--log-format",
-            metavar="|".join(LOG_FORMATS),
-            help=f"How log records look on stderr (text, or what {LOG_FORMAT_VARIABLE} says)",
+            metavar="HOW",
+            help=f"How log records look on stderr: {_listed(LOG_FORMATS)}; "
+            f"without it what {LOG_FORMAT_VARIABLE} says",
             callback=_remember_log_format,
             rich_help_panel=EVERYWHERE,
         ),
@@ -170,8 +175,9 @@ def carrier(
         str | None,
         typer.Option(
             "--log-level",
-            metavar="|".join(LOG_LEVELS),
-            help=f"The least of our own log records (warning, or what {LOG_LEVEL_VARIABLE} says)",
+            metavar="LEVEL",
+            help=f"The least of our own log records: {_listed(LOG_LEVELS)}; "
+            f"without it what {LOG_LEVEL_VARIABLE} says",
             callback=_remember_log_level,
             rich_help_panel=EVERYWHERE,
         ),
