@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import signal
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,10 +88,23 @@ def test_a_second_signal_ends_at_once(program, temporal_address, read_until, eve
     assert process.wait(5) == 128 + number
 
 
+SHORT_GRACE = """
+import functools
+from datetime import timedelta
+
+from harn_temporal import worker
+from harn_temporal.entry import main
+
+worker.WorkerOptions = functools.partial(worker.WorkerOptions, grace=timedelta(seconds=1))
+main()
+"""
+
+
 def test_a_thread_that_never_ends_does_not_hold_up_the_drain(
     program, temporal_address, read_until, eventually
 ):
-    process = program.start("worker", "--address", temporal_address)
+    patient = replace(program, command=(sys.executable, "-c", SHORT_GRACE))
+    process = patient.start("worker", "--address", temporal_address)
     read_until(process, "Ready")
     program("fire", "stuck")
     eventually((program.folder / "begun").exists)

@@ -87,7 +87,7 @@ def parsed(document: dict) -> tuple[Manifest | None, tuple[str, ...]]:
 
 
 @given(DOCUMENTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_document_is_a_manifest_or_a_manifest_error(document):
     manifest, problems = parsed(document)
     if manifest is None:
@@ -110,7 +110,7 @@ EVENT = {"a": {"a": [1, None, "x"]}, "headers": {"a": "x"}, "x": None}
 
 @pytest.mark.filterwarnings("ignore:deprecated string literal:PendingDeprecationWarning")
 @given(SOURCE)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_any_text_is_an_expression_or_an_expression_error(source):
     for compiled, scope in ((compile_cel, EVENT), (compile_jmespath, {"event": EVENT})):
         with suppress(ExpressionError):
