@@ -23,6 +23,7 @@ _WIRE_TYPES = {
     SearchAttributeIndexedValueType.INT: IndexedValueType.INDEXED_VALUE_TYPE_INT,
 }
 
+
 async def register_search_attributes(client: Client) -> bool:
     """Register what is missing in the client's namespace.
 
