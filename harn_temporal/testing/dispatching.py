@@ -59,6 +59,9 @@ class Dispatcher:
         )
 
     async def dispatch(self, request: DispatchRequest, dispatch_id: str) -> DispatchResult:
+        """As a worker would, but for the gates: dispatches come one by one here."""
+        ungated = request.binding.model_copy(update={"gates": None})
+        request = request.model_copy(update={"binding": ungated})
         status, error = await self._predicate(request, dispatch_id)
         attempts: list[Attempt] = []
         result, waited_ms = None, 0

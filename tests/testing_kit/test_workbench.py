@@ -29,6 +29,18 @@ def test_success(bench: Any) -> None:
     assert (result.error, result.waited_ms) == (None, 0)
 
 
+def test_every_event_passes_the_gates(tmp_path: Path) -> None:
+    (tmp_path / "lib.py").write_text("def run(event):\n    return event.raw['n']\n")
+    (tmp_path / "harn.toml").write_text(
+        '[package]\nname = "gated"\n[[triggers]]\nid = "t"\nkind = "webhook"\n'
+        'provider = "github"\nmatch = {}\nhandler = "run"\nconcurrency = { max = 1 }\n'
+        'singleton = {}\nrate_limit = { period = "1h", max = 1 }\n'
+    )
+    with Workbench(tmp_path / "harn.toml") as bench:
+        for number in (1, 2):
+            deliver(bench, "push", {"n": number}).assert_succeeded(number, attempts=1)
+
+
 def test_retries_skip_their_delays(bench: Any) -> None:
     before = bench.clock()
     result = deliver(bench, "flaky")
