@@ -14,8 +14,9 @@ help: ## List the targets
 demo: $(STAMP) ## Dispatch a GitHub issues.opened delivery through Temporal, with the Web UI
 	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/github-triage/demo.sh
 
+# Most tests wait for servers and processes: two files at a time halve the wait.
 test: $(STAMP) ## Run the tests, TESTS="tests/manifest -k match" for some of them
-	@$(BIN)/pytest $(TESTS)
+	@$(BIN)/pytest -n 2 --dist loadfile $(TESTS)
 
 check: format lint types test ## Everything CI runs: format, lint, types, the wheel and the tests
 
