@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
@@ -64,12 +65,12 @@ class FileLock:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except PermissionError as error:
-            raise StoreError(
-                f"cannot use {self._path.parent} for the EventLog: {error.strerror}; "
-                "make it writable, or name another place with --state-dir"
-            ) from error
         except OSError as error:
+            if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+                raise StoreError(
+                    f"cannot use {self._path.parent} for the EventLog: {error.strerror}; "
+                    "make it writable, or name another place with --state-dir, such as a copy of it"
+                ) from error
             raise StoreUnavailableError(
                 f"cannot open {self._path} for the EventLog: {error.strerror}; "
                 "name another place with --state-dir"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harn_temporal.errors import StoreUnavailableError
+from harn_temporal.errors import StoreError, StoreUnavailableError
 from harn_temporal.eventlog.file_lock import FileLock
 from harn_temporal.eventlog.sql_records import SqlRecords
 from harn_temporal.eventlog.sqlite_errors import error_of, is_busy, mapped
@@ -136,6 +136,11 @@ class SqliteBackend:
 
     @contextmanager
     def rebuild_lock(self) -> Iterator[bool]:
+        if self.read_only():
+            raise StoreError(
+                f"the EventLog {self.place} is read-only, and its projections would have to be "
+                "made anew: copy it to a directory that you may write to, and open the copy"
+            )
         lock = FileLock(self._beside("rebuild-lock"))
         held = lock.try_acquire()
         try:
