@@ -78,8 +78,8 @@ def test_what_goes_with_an_agent_is_part_of_the_definition(agent):
             "auth = {}",
             [
                 (
-                    "auth.bearer_env: missing; allowed: the name of an environment variable, such as "
-                    '"REVIEWER_TOKEN"'
+                    "auth.bearer_env: missing; allowed: the name of an environment variable, "
+                    'such as "REVIEWER_TOKEN"'
                 )
             ],
         ),
