@@ -16,12 +16,16 @@ from harn_temporal.eventlog.cancel_requests import CANCEL_REQUESTED
 from harn_temporal.eventlog.fields import Malformed, mapping, text
 from harn_temporal.eventlog.log import EventLog, Reader, Record
 from harn_temporal.eventlog.topics import CANCEL_REQUESTS
-from harn_temporal.naming import cancel_consumer, dispatch_workflow_id
+from harn_temporal.naming import cancel_consumer, consumer_workflow_id, dispatch_workflow_id
+from harn_temporal.queue.under_way import jobs_under_way
 
 logger = logging.getLogger("harn_temporal.cancellations")
 
 Cancel = Callable[[str, str], Awaitable[bool]]
 """Cancels the dispatch of a workflow id and binding key. Raises UnavailableError."""
+
+CancelInline = Callable[[str, str], Awaitable[bool]]
+"""Has the consumer of a workflow id cancel the job of a claim id. Raises UnavailableError."""
 
 CHUNK = 50
 FIRST_PAUSE_S = 1.0
@@ -34,14 +38,20 @@ class _Request:
     binding_key: str
     event_id: str
     workflow_id: str
+    consumer: str | None = None
+    """The workflow id of the consumer that holds the job, where it is one, with its claim."""
+    claim_id: str = ""
 
 
 class Cancellations:
     """The requests that concern a package, from where its workers left off."""
 
-    def __init__(self, log: EventLog, cancel: Cancel, *, package: str) -> None:
+    def __init__(
+        self, log: EventLog, cancel: Cancel, cancel_inline: CancelInline, *, package: str
+    ) -> None:
         self._log = log
         self._cancel = cancel
+        self._cancel_inline = cancel_inline
         self._package = package
         self._consumer_id = cancel_consumer(package)
 
@@ -81,7 +91,10 @@ class Cancellations:
         return True
 
     async def _act(self, request: _Request) -> None:
-        if await self._cancel(request.workflow_id, request.binding_key):
+        told = await self._cancel(request.workflow_id, request.binding_key)
+        if not told and request.consumer is not None:
+            told = await self._cancel_inline(request.consumer, request.claim_id)
+        if told:
             logger.info(
                 "dispatch_cancelled",
                 extra={"binding_key": request.binding_key, "event_id": request.event_id},
@@ -97,24 +110,36 @@ class Cancellations:
             for state in reader.bindings.states()
             if state.package == self._package
         }
-        found = (self._request(reader, record, triggers) for record in records)
+        found = [each for record in records for each in self._requests(reader, record, triggers)]
         # The same dispatch, asked for twice, is cancelled once.
-        return records, list(dict.fromkeys(each for each in found if each is not None))
+        return records, list(dict.fromkeys(found))
 
-    def _request(
+    def _requests(
         self, reader: Reader, record: Record, triggers: Mapping[str, str]
-    ) -> _Request | None:
-        """None for what is no request, is another package's, or about what has ended."""
+    ) -> list[_Request]:
+        """Empty for what is no request, is another package's, or about what has ended."""
         if record.kind != CANCEL_REQUESTED:
-            return None
+            return []
         try:
             payload = mapping(record)
             binding_key, event_id = text(payload, "binding_key"), text(payload, "event_id")
         except Malformed:
-            return None
-        if binding_key not in triggers:
-            return None
-        workflow_id = dispatch_workflow_id(self._package, triggers[binding_key], event_id)
-        if reader.inbox.outcome(workflow_id) is not None:
-            return None
-        return _Request(binding_key, event_id, workflow_id)
+            return []
+        trigger_id = triggers.get(binding_key)
+        if trigger_id is None:
+            return []
+        workflow_id = dispatch_workflow_id(self._package, trigger_id, event_id)
+        found = [
+            _Request(
+                binding_key,
+                event_id,
+                job.workflow_id,
+                consumer_workflow_id(self._log.store_id, self._package, job.queue, job.consumer_id),
+                job.claim_id,
+            )
+            for job in jobs_under_way(reader, event_id)
+            if job.trigger_id == trigger_id and job.binding_key in {"", binding_key}
+        ]
+        if reader.inbox.outcome(workflow_id) is None:
+            found.append(_Request(binding_key, event_id, workflow_id))
+        return found

@@ -181,7 +181,7 @@ class QueueActivities:
     def _settle_release_claim(
         self, tx: Transaction, message: Selection, reports: Sequence[JobReport]
     ) -> tuple[list[Settled], list[str], _Done | None]:
-        settled = settle(tx, message.queue, message.consumer_id, _settlements(message, reports))
+        settled = settle(tx, message.queue, message.consumer_id, _settlements(tx, message, reports))
         released = _release(tx, message, reports)
         return settled, released, self._claim(tx, message)
 
@@ -239,7 +239,9 @@ class QueueActivities:
         return _within_limit(tickets), unresolved
 
 
-def _settlements(message: Selection, reports: Sequence[JobReport]) -> list[Settlement]:
+def _settlements(
+    reader: Reader, message: Selection, reports: Sequence[JobReport]
+) -> list[Settlement]:
     """A response for each report that has something to tell; a mere release has not."""
     return [
         Settlement(
@@ -247,15 +249,24 @@ def _settlements(message: Selection, reports: Sequence[JobReport]) -> list[Settl
             claim_id=report.claim_id,
             outcome=report.outcome,
             error=report.error,
-            ack=_is_done(report) or (report.release is None and _worn(message, report.delivery)),
+            ack=_is_done(reader, report)
+            or (report.release is None and _worn(message, report.delivery)),
         )
         for report in reports
         if report.outcome is not None or report.error is not None
     ]
 
 
-def _is_done(report: JobReport) -> bool:
-    return report.outcome is not None and report.outcome.status in ACKED
+def _is_done(reader: Reader, report: JobReport) -> bool:
+    """A request to cancel is durable: each further delivery would end as this one did."""
+    outcome = report.outcome
+    if outcome is None:
+        return False
+    return outcome.status in ACKED or (
+        outcome.status == "cancelled"
+        and outcome.replay_of_event_id is None
+        and reader.cancel_requests.requested(outcome.binding_key, outcome.event_id)
+    )
 
 
 def _worn(message: Selection, delivery: int) -> bool:

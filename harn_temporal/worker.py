@@ -47,7 +47,7 @@ from harn_temporal.pump_worker import PumpSettings, ensure_pump, pump_worker
 from harn_temporal.recovery.stranded import StrandedCount, note_stranded
 from harn_temporal.registry import register
 from harn_temporal.scheduler_figures import SchedulerFigures
-from harn_temporal.temporal.canceller import cancel_dispatch
+from harn_temporal.temporal.canceller import cancel_dispatch, cancel_inline_job
 from harn_temporal.temporal.describing import describe_life
 from harn_temporal.temporal.gate_signals import signal_waiter
 from harn_temporal.temporal.sandbox import workflow_runner
@@ -182,7 +182,12 @@ async def running_worker(
             client, log, manifest.package, heartbeat_timeout_ms=_ms(options.heartbeat_timeout)
         )
     tasks = tuple(asyncio.create_task(worker.run()) for worker in workers)
-    cancellations = Cancellations(log, partial(cancel_dispatch, client), package=manifest.package)
+    cancellations = Cancellations(
+        log,
+        partial(cancel_dispatch, client),
+        partial(cancel_inline_job, client),
+        package=manifest.package,
+    )
     cancelling = asyncio.create_task(cancellations.run())
     try:
         async with serving(

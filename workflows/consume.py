@@ -41,6 +41,11 @@ class ConsumeWorkflow:
     def job_ended(self, message: JobEnded) -> None:
         self._consumer.ended(message.claim_id, message.outcome)
 
+    @workflow.signal
+    async def cancel_job(self, message: JobMoved) -> None:
+        """Cancel a job that has no workflow of its own to be cancelled by."""
+        await self._consumer.cancel_job(message.claim_id)
+
     @workflow.query
     def state(self) -> ConsumeState:
         return self._consumer.state

@@ -96,6 +96,12 @@ class Consumer:
     def ended(self, claim_id: str, outcome: DispatchOutcome) -> None:
         self._jobs.end(claim_id, outcome=outcome)
 
+    async def cancel_job(self, claim_id: str) -> None:
+        """It ends like any other; nothing happens where it has ended."""
+        job = self._jobs.find(claim_id)
+        if job is not None:
+            await self._dispatch.cancel(job)
+
     async def run(self) -> ConsumeResult:
         background = [
             asyncio.ensure_future(self._renew()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -39,7 +40,8 @@ def cancel(
     """Cancel the dispatches of an event, or all that an expression selects.
 
     A running handler is told, a retry wait ends at once, and what has not started never will.
-    Replays are dispatches of their own, which the Web UI cancels.
+    So are the jobs of worker queues that run. Replays are dispatches of their own, which the Web UI
+    cancels.
 
     Example: harn-temporal trigger cancel --where 'attempt.status == "retry_scheduled"' --dry-run
     """
@@ -50,7 +52,7 @@ def cancel(
     from harn_temporal.operations.cancel import cancel as cancel_all
     from harn_temporal.operations.targets import select
 
-    selection = _selection(event_id, where, trigger)
+    selection = replace(_selection(event_id, where, trigger), jobs=True)
     wanted = intent("cancel", dry_run=dry_run, rate=rate, filter_text=selection.filter)
 
     async def work(log: EventLog) -> tuple[Report, list[str]]:

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from harn_temporal.bindings import Priority
+from harn_temporal.canonical import clean_text
 from harn_temporal.eventlog.queue_jobs import QueueJobs
 from harn_temporal.eventlog.queue_window import QueueWindow
 from harn_temporal.eventlog.statements import Row, Statements
@@ -101,6 +102,18 @@ class ListedJob:
     consumer_id: str | None
     claimed_at_ms: int | None
     expires_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldJobRow:
+    """A claimed job; `topic` is its queue's name as part of a topic."""
+
+    topic: str
+    job_event_id: int
+    claim_id: str
+    consumer_id: str
+    event_id: str
+    trigger_id: str
 
 
 class QueueTables:
@@ -230,6 +243,11 @@ class QueueTables:
             "queues.list", queue_id=jobs.queue_id, after=after, limit=limit
         )
         return [_listed(row, self._now_ms) for row in rows]
+
+    def held(self, event_id: str | None = None) -> list[HeldJobRow]:
+        """Claimed jobs of all queues, or those about one event; as much work as there are any."""
+        rows = self._statements.rows("queues.held", event_id=clean_text(event_id or ""))
+        return [HeldJobRow(*row) for row in rows]
 
     def ahead(self, jobs: QueueJobs) -> Ahead:
         ready, expiry, due = self._statements.rows("queues.ahead", queue_id=jobs.queue_id)[0]

@@ -13,11 +13,12 @@ from harn_temporal.errors import NotFoundError, StoreError
 from harn_temporal.event_address import address_of
 from harn_temporal.eventlog import topics
 from harn_temporal.eventlog.bindings import StoredBinding
-from harn_temporal.eventlog.log import EventLog, Record
+from harn_temporal.eventlog.log import EventLog, Reader, Record
 from harn_temporal.inspection.paging import topics_like
 from harn_temporal.operations.audit import AuditTarget
 from harn_temporal.operations.progress import Key, Progress, progress
 from harn_temporal.operations.where import Where
+from harn_temporal.queue.under_way import jobs_under_way
 
 PAGE = 50
 """Events read at once: each may be 10 MiB."""
@@ -53,12 +54,14 @@ class Target:
 class Selection:
     """Which dispatches are meant: those of an event, or all for which `where` holds.
 
-    `trigger` is a trigger's id, or one version of it as `id@vN`.
+    `trigger` is a trigger's id, or one version of it as `id@vN`. With `jobs` those jobs of worker
+    queues are meant too that a consumer runs: dispatches of its own binding.
     """
 
     event_id: str | None = None
     where: Where | None = None
     trigger: str | None = None
+    jobs: bool = False
 
     @property
     def filter(self) -> str | None:
@@ -107,6 +110,23 @@ class _Search:
                 target = await self._target(record)
                 if target is not None:
                     yield target
+        running = await self._log.query(self._jobs) if self._selection.jobs else ()
+        for record, named in running:
+            target = await self._target(record, named)
+            if target is not None:
+                yield target
+
+    def _jobs(self, reader: Reader) -> list[tuple[Record, _Named]]:
+        """Jobs of worker queues that run: dispatches of their consumers' bindings."""
+        found = []
+        for job in jobs_under_way(reader, self._selection.event_id):
+            topic = topics.queue_topic(job.queue)
+            record = reader.read(topic, after=job.job_event_id - 1, limit=1)[0]
+            named = _named_by(job.event_id, job.trigger_id, job.binding_key)
+            replay = _payload(record).get("replay_of_event_id") is not None
+            if job.binding_key and not replay and self._is_wanted(named):
+                found.append((record, named))
+        return found
 
     def unknown_event(self, event_id: str) -> str:
         near = difflib.get_close_matches(event_id, [*self._ids][-NEAREST_OF:], n=3, cutoff=0.8)
@@ -115,8 +135,8 @@ class _Search:
         of = "" if self._selection.trigger is None else f" for trigger {self._selection.trigger}"
         return f"no event {event_id!r}{of} in this store. `harn-temporal log tail` shows new ones"
 
-    async def _target(self, record: Record) -> Target | None:
-        named = self._wanted(record)
+    async def _target(self, record: Record, named: _Named | None = None) -> Target | None:
+        named = named or self._wanted(record)
         event = None if named is None else _event(record)
         if named is None or event is None:
             return None
@@ -150,13 +170,16 @@ class _Search:
         named = _named(record)
         if named is None:
             return None
+        return named if self._is_wanted(named) else None
+
+    def _is_wanted(self, named: _Named) -> bool:
         if self._selection.trigger not in {None, named.trigger_id, named.binding_key}:
-            return None
+            return False
         wanted = self._selection.event_id
         if wanted is not None:
             self._ids[named.event_id] = None
         met = (named.binding_key, named.event_id) in self._seen
-        return named if not met and wanted in {None, named.event_id} else None
+        return not met and wanted in {None, named.event_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +198,7 @@ def _named(record: Record) -> _Named | None:
     found = record.headers
     event_id, trigger_id = found.get("event_id"), found.get("trigger_id")
     if event_id is not None and trigger_id is not None and "binding_key" in found:
-        _, mark, written = found["binding_key"].rpartition("@v")
-        decimal = bool(mark) and written.isascii() and written.isdecimal()
-        named = _Named(event_id, trigger_id, int(written) if decimal else None)
+        named = _named_by(event_id, trigger_id, found["binding_key"])
         return None if headers.REPLAY_OF in found else named
     payload = _payload(record)
     event, version = payload.get("event"), payload.get("binding_version")
@@ -187,6 +208,12 @@ def _named(record: Record) -> _Named | None:
     if not first or not isinstance(event_id, str) or not isinstance(trigger_id, str):
         return None
     return _Named(event_id, trigger_id, version if isinstance(version, int) and version else None)
+
+
+def _named_by(event_id: str, trigger_id: str, binding_key: str) -> _Named:
+    _, mark, written = binding_key.rpartition("@v")
+    decimal = bool(mark) and written.isascii() and written.isdecimal()
+    return _Named(event_id, trigger_id, int(written) if decimal else None)
 
 
 def _event(record: Record) -> dict[str, Any] | None:

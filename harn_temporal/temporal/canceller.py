@@ -5,7 +5,9 @@ from __future__ import annotations
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
+from harn_temporal.consume_contracts import JobMoved
 from harn_temporal.errors import TemporalUnavailableError
+from harn_temporal.workflows.consume import ConsumeWorkflow
 from harn_temporal.workflows.dispatch_page import HARN_BINDING, KEYWORD_LIMIT
 
 
@@ -27,8 +29,27 @@ async def cancel_dispatch(client: Client, workflow_id: str, binding_key: str) ->
     except RPCError as error:
         if error.status == RPCStatusCode.NOT_FOUND:
             return False
-        place = client.service_client.config.target_host
-        raise TemporalUnavailableError(
-            f"the Temporal service at {place} does not cancel {workflow_id}: {error.message}"
-        ) from error
+        raise _unavailable(client, workflow_id, error) from error
     return True
+
+
+async def cancel_inline_job(client: Client, consumer: str, claim_id: str) -> bool:
+    """Whether the consumer with a workflow id was told to cancel the job of a claim.
+
+    For a job whose steps run in its consumer's history. Raises TemporalUnavailableError.
+    """
+    handle = client.get_workflow_handle(consumer)
+    try:
+        await handle.signal(ConsumeWorkflow.cancel_job, JobMoved(claim_id=claim_id))
+    except RPCError as error:
+        if error.status == RPCStatusCode.NOT_FOUND:
+            return False
+        raise _unavailable(client, consumer, error) from error
+    return True
+
+
+def _unavailable(client: Client, workflow_id: str, error: RPCError) -> TemporalUnavailableError:
+    place = client.service_client.config.target_host
+    return TemporalUnavailableError(
+        f"the Temporal service at {place} does not cancel {workflow_id}: {error.message}"
+    )

@@ -146,6 +146,14 @@ SELECT present, group_id, rank, enqueued_at_ms, due_at_ms, event_id, acked, purg
 FROM @queue_jobs
 WHERE queue_id = :queue_id AND job_id = :job_id
 
+-- name: queues.held
+SELECT q.topic, j.job_id, j.claim_id, j.consumer_id, j.event_id, g.trigger_id
+FROM @queues q
+CROSS JOIN @queue_jobs j INDEXED BY @queue_jobs_claimed ON j.queue_id = q.queue_id
+CROSS JOIN @queue_groups g ON g.group_id = j.group_id
+WHERE j.place = 2 AND (:event_id = '' OR j.event_id = :event_id)
+ORDER BY q.topic, j.job_id
+
 -- name: queues.add_job
 INSERT INTO @queue_jobs (
   queue_id, job_id, present, group_id, rank, enqueued_at_ms, due_at_ms, event_id, acked, purged,
