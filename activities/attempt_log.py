@@ -136,7 +136,9 @@ class AttemptLog:
                 AttemptOutcome(attempt=self._attempt, status="success"),
             )
             batch = pending(self._request, self._attempt, task, now_ms=tx.now_ms)
-            batch.append(parked(self._dispatch_id, "a2a_task", now_ms=tx.now_ms))
+            batch.append(
+                parked(self._dispatch_id, "a2a_task", now_ms=tx.now_ms, attempt=self._attempt)
+            )
             tx.append(batch, key=self._pending_key)
 
         await self._log.transact(work)

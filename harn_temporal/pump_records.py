@@ -74,15 +74,19 @@ class PumpRecords:
         return Append(topics.ORCHESTRATOR_LIFECYCLE, kind, payload, marks, self._now_ms)
 
 
-def parked(workflow_id: str, reason: str, *, now_ms: int) -> Append:
+def parked(workflow_id: str, reason: str, *, now_ms: int, attempt: int | None = None) -> Append:
     """Says that a dispatch waits before the end of its first attempt: in a gate, for a task.
 
     From then on it takes no place in its pump. Append it in the transaction that parks it.
+    `attempt` is the one that goes on as a task.
     """
+    payload: dict[str, Any] = {"workflow_id": workflow_id, "reason": reason}
+    if attempt is not None:
+        payload["attempt"] = attempt
     return Append(
         topics.ORCHESTRATOR_LIFECYCLE,
         PARKED,
-        {"workflow_id": workflow_id, "reason": reason},
+        payload,
         {headers.WORKFLOW_ID: workflow_id},
         now_ms,
     )

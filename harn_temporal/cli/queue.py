@@ -72,7 +72,7 @@ def list_jobs(
     ] = 200,
     as_json: JsonOption = False,
 ) -> None:
-    """List the jobs of a queue one by one. A job is parked while it waits for its next attempt.
+    """List the jobs of a queue one by one. Parked is what waits for a retry, a gate or a task.
 
     Example: harn-temporal queue jobs triage --state in-flight
     """

@@ -56,6 +56,17 @@ class StoredDispatch:
     started_attempt: int
     ended_attempt: int
     outcome: str
+    parked: int
+    """One more than the last attempt that went on as a task; 1 where it only waited at a gate."""
+
+    @property
+    def waits_between_attempts(self) -> bool:
+        return not self.outcome and self.ended_attempt >= max(1, self.started_attempt)
+
+    @property
+    def follows_a_task(self) -> bool:
+        begun = self.started_attempt > self.ended_attempt
+        return not self.outcome and begun and self.parked == self.started_attempt + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +157,7 @@ class DispatchesProjection:
     """Every column only grows, so records of different topics may come in any order."""
 
     name = "dispatches"
-    version = 2
+    version = 3
 
     def folds(self, topic: str) -> bool:
         return topic == topics.ORCHESTRATOR_LIFECYCLE or any(
@@ -180,7 +191,7 @@ def _fold_lifecycle(statements: Statements, record: Record) -> None:
     elif record.kind == COMPLETED:
         _note(statements, workflow_id, completed=1)
     elif record.kind == PARKED:
-        _note(statements, workflow_id, parked=1)
+        _note(statements, workflow_id, parked=1 + _followed_attempt(record))
 
 
 def _fold_outbox(statements: Statements, record: Record) -> None:
@@ -224,6 +235,14 @@ def _fold_envelope(statements: Statements, record: Record) -> None:
         envelope_id=record.event_id,
         enveloped_at_ms=record.occurred_at_ms,
     )
+
+
+def _followed_attempt(record: Record) -> int:
+    """0 where it waits at a gate. Whatever else the record says, the dispatch is parked."""
+    try:
+        return max(0, integer(mapping(record), "attempt"))
+    except Malformed:
+        return 0
 
 
 def _attempt(record: Record) -> int:

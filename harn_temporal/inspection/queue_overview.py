@@ -184,14 +184,12 @@ def _job_view(reader: Reader, queue: str, job: ListedJob, policy: Policy) -> Job
 
 
 def _is_parked(reader: Reader, queue: str, job: ListedJob) -> bool:
-    """Whether the dispatch under the job's claim waits for its next attempt."""
+    """Whether the dispatch under the job's claim waits: at a gate, for a task, or for a retry."""
     workflow_id = job_workflow_id(queue, job.job_event_id, job.claim_id or "")
     dispatch = reader.dispatches.get(workflow_id)
-    return (
-        dispatch is not None
-        and not dispatch.outcome
-        and dispatch.ended_attempt >= max(1, dispatch.started_attempt)
-    )
+    if dispatch is not None and (dispatch.waits_between_attempts or dispatch.follows_a_task):
+        return True
+    return bool(reader.gates.waiters_of(workflow_id))
 
 
 def _time(at_ms: int | None) -> str | None:

@@ -130,7 +130,7 @@ async def test_a_task_is_followed_to_its_end_across_a_worker_restart(
     assert nodes[2:] == [("completed", "completed", "completed")]
     parked = await package.log.read("orchestrator.lifecycle")
     assert [(record.kind, record.payload) for record in parked] == [
-        ("dispatch_parked", {"workflow_id": handle.id, "reason": "a2a_task"})
+        ("dispatch_parked", {"workflow_id": handle.id, "reason": "a2a_task", "attempt": 1})
     ]
 
 

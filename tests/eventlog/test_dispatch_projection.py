@@ -153,3 +153,25 @@ def expected(records):
             newest = max([*enveloped, *places], default=(0, ""))
             numbers[workflow_id] = (max(starts, default=0), max(ends, default=0), newest[0])
     return outstanding, waiting, under_way, unreported, numbers
+
+
+async def test_following_a_task_is_told_from_running_and_from_having_waited(log):
+    def lifecycle(**found):
+        payload = {"workflow_id": "w", "reason": "any", **found}
+        return Append("orchestrator.lifecycle", "dispatch_parked", payload, {WORKFLOW_ID: "w"})
+
+    def begun(kind, attempt):
+        return Append("trigger.outbox", kind, {}, {WORKFLOW_ID: "w", "attempt": attempt})
+
+    steps = [
+        (lifecycle(), (False, False)),
+        (begun("dispatch_started", "1"), (False, False)),
+        (lifecycle(attempt=1), (True, False)),
+        (begun("dispatch_failed", "1"), (False, True)),
+        (begun("dispatch_started", "2"), (False, False)),
+        (lifecycle(attempt=2), (True, False)),
+    ]
+    for record, expected in steps:
+        await log.append([record])
+        found = await log.query(lambda reader: reader.dispatches.get("w"))
+        assert (found.follows_a_task, found.waits_between_attempts) == expected

@@ -8,8 +8,10 @@ import pytest
 
 from harn_temporal.consumers import ConsumerOptions
 from harn_temporal.events import new_event
+from harn_temporal.inspection.queue_overview import queue_jobs
 from harn_temporal.queue.models import NewJob
 from harn_temporal.queue.operations import enqueue_many
+from harn_temporal.scheduler import Policy
 
 OTHER = {"other": ("works",)}
 
@@ -49,10 +51,15 @@ async def test_jobs_that_wait_at_a_gate_hold_no_slot(make_gated, inline):
 
         await gated.until(both)
         gates = await gated.log.query(lambda reader: reader.gates.page())
+        parked = await gated.log.query(
+            lambda reader: queue_jobs(reader, "triage", Policy(), state="parked", after=0, limit=10)
+        )
     assert sorted(await responses(gated)) == [("gated", "succeeded"), ("other", "succeeded")]
     assert gates[0].kind == "throttle"
     # No more than one of them ever waited in the only slot.
     assert 1 <= gates[0].waiting <= 3
+    assert {view.job.trigger_id for view in parked} == {"gated"}
+    assert len(parked) == gates[0].waiting
 
 
 @pytest.mark.parametrize("inline", [False, True], ids=["child", "inline"])

@@ -57,7 +57,7 @@ ON CONFLICT (workflow_id) DO UPDATE SET
 
 -- name: dispatches.one
 SELECT workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admitted_at_ms,
-  begun_topic, begun_id, started_attempt, ended_attempt, outcome
+  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked
 FROM @dispatches
 WHERE workflow_id = :workflow_id
 
@@ -73,7 +73,7 @@ WHERE admitted_at_ms > 0 AND ended_attempt = 0 AND outcome = '' AND parked = 0
 
 -- name: dispatches.waiting
 SELECT workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admitted_at_ms,
-  begun_topic, begun_id, started_attempt, ended_attempt, outcome
+  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked
 FROM @dispatches
 WHERE enveloped_at_ms > 0 AND admitted_at_ms = 0 AND started_attempt = 0 AND ended_attempt = 0
   AND outcome = ''
@@ -89,7 +89,7 @@ WHERE enveloped_at_ms > 0 AND admitted_at_ms = 0 AND started_attempt = 0 AND end
 
 -- name: dispatches.under_way
 SELECT workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admitted_at_ms,
-  begun_topic, begun_id, started_attempt, ended_attempt, outcome
+  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked
 FROM @dispatches
 WHERE outcome = '' AND (admitted_at_ms > 0 OR started_attempt > 0)
   AND workflow_id > :after AND workflow_id < :before
@@ -98,7 +98,7 @@ LIMIT :limit
 
 -- name: dispatches.unreported
 SELECT workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admitted_at_ms,
-  begun_topic, begun_id, started_attempt, ended_attempt, outcome
+  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked
 FROM @dispatches
 WHERE admitted_at_ms > 0 AND outcome <> '' AND completed = 0
   AND package = :package
