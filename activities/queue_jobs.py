@@ -46,7 +46,7 @@ from harn_temporal.queue.models import (
     Settled,
     Settlement,
 )
-from harn_temporal.queue.presence import is_present
+from harn_temporal.queue.presence import is_gone, is_present
 from harn_temporal.queue.reading import load_job, pause_of
 from harn_temporal.queue.settling import settle
 from harn_temporal.scheduler import Policy
@@ -186,7 +186,11 @@ class QueueActivities:
         return settled, released, self._claim(tx, message)
 
     def _claim(self, tx: Transaction, message: Selection) -> _Done | None:
-        abandoned = message.mode == "serve" and not is_present(tx, message.consumer_id)
+        serves = message.mode == "serve"
+        # Drains that were killed would together claim more than those that are left can run.
+        abandoned = (
+            not is_present(tx, message.consumer_id) if serves else is_gone(tx, message.consumer_id)
+        )
         if message.limit and not abandoned:
             order = ClaimOrder(
                 queue=message.queue,

@@ -185,24 +185,32 @@ async def serving(
     if not consumers:
         yield
         return
-    ids = [each.consumer_id for each in consumers]
-    await _confirm(log, ids)
-    confirming = asyncio.create_task(_keep_confirming(log, ids))
-    handles = [
-        await start_consumer(
-            client,
-            log,
-            package,
-            each,
-            search_attributes=search_attributes,
-            heartbeat_timeout_ms=heartbeat_timeout_ms,
-        )
-        for each in consumers
-    ]
+    async with confirmed(log, [each.consumer_id for each in consumers]):
+        handles = [
+            await start_consumer(
+                client,
+                log,
+                package,
+                each,
+                search_attributes=search_attributes,
+                heartbeat_timeout_ms=heartbeat_timeout_ms,
+            )
+            for each in consumers
+        ]
+        try:
+            yield
+        finally:
+            await asyncio.gather(*(stop_consumer(handle, grace) for handle in handles))
+
+
+@asynccontextmanager
+async def confirmed(log: EventLog, consumer_ids: Sequence[str]) -> AsyncIterator[None]:
+    """Say that the process of consumers is there, for as long as the context is open."""
+    await _confirm(log, consumer_ids)
+    confirming = asyncio.create_task(_keep_confirming(log, consumer_ids))
     try:
         yield
     finally:
-        await asyncio.gather(*(stop_consumer(handle, grace) for handle in handles))
         confirming.cancel()
         await asyncio.wait([confirming])
 

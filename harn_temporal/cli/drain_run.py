@@ -20,6 +20,7 @@ from harn_temporal.cli.stores import event_log, read_manifest
 from harn_temporal.cli.tables import Column, print_table, printable
 from harn_temporal.consumers import (
     ConsumerOptions,
+    confirmed,
     start_consumer,
     state_of,
 )
@@ -169,6 +170,7 @@ async def _run(
             inline=drain.inline,
             max_deliveries=drain.max_deliveries,
         )
+        await stack.enter_async_context(confirmed(log, [consumer.consumer_id]))
         handle = await start_consumer(
             connection.client,
             log,

@@ -123,6 +123,20 @@ async def test_a_serving_consumer_whose_process_is_gone_ends(queue, monkeypatch)
     assert len(await queue.acked()) == 1
 
 
+async def test_a_drain_whose_process_is_gone_claims_nothing_more(queue, monkeypatch):
+    monkeypatch.setattr(presence, "GONE_MS", 500)
+    await queue.fill("works", 3)
+    await queue.log.transact(lambda tx: presence.confirm(tx, "worker-a"))
+
+    async def gone():
+        return await queue.log.query(lambda r: presence.is_gone(r, "worker-a"))
+
+    await queue.until(gone)
+    result = await queue.drain()
+    assert result.ended == "the process of the consumer is gone"
+    assert (result.counts.claimed, await queue.acked()) == (0, [])
+
+
 async def test_a_child_that_was_terminated_is_answered(queue, temporal_client):
     [job] = await queue.fill("slow")
     async with queue.worker():
