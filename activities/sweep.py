@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from harn_temporal import headers
@@ -33,6 +34,18 @@ TERMINATED = "terminated"
 PAGE = 200
 SIDE_BY_SIDE = 8
 """Workflows that Temporal is asked about at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Suspect:
+    """`had_workflow` was so before Temporal was asked.
+
+    What the log says afterwards proves nothing about a workflow that Temporal did not know: the
+    pump may have started it, and moved its cursor, between the question and the answer.
+    """
+
+    dispatch: StoredDispatch
+    had_workflow: bool
 
 
 class Sweep:
@@ -79,18 +92,22 @@ class Sweep:
             for start in range(0, len(page), SIDE_BY_SIDE):
                 some = page[start : start + SIDE_BY_SIDE]
                 count += sum(await asyncio.gather(*(self._look_at(each) for each in some)))
-            after = page[-1].workflow_id
+            after = page[-1].dispatch.workflow_id
         return count
 
-    async def _page(self, after: str) -> list[StoredDispatch]:
+    async def _page(self, after: str) -> list[_Suspect]:
         package = self._envelopes.package
         return await self._log.query(
-            lambda reader: reader.dispatches.under_way(package, after=after, limit=PAGE)
+            lambda reader: [
+                _Suspect(dispatch, self._had_workflow(reader, dispatch))
+                for dispatch in reader.dispatches.under_way(package, after=after, limit=PAGE)
+            ]
         )
 
-    async def _look_at(self, dispatch: StoredDispatch) -> bool:
+    async def _look_at(self, suspect: _Suspect) -> bool:
+        dispatch = suspect.dispatch
         life = await self._describe(dispatch.workflow_id)
-        if life == "open":
+        if life == "open" or (life == "unknown" and not suspect.had_workflow):
             return False
         try:
             request = await self._log.query(lambda reader: self._request(reader, dispatch))
@@ -101,7 +118,7 @@ class Sweep:
             return False
 
         def work(tx: Transaction) -> bool:
-            return self._end(tx, dispatch.workflow_id, request, life)
+            return self._end(tx, dispatch.workflow_id, request)
 
         swept = await self._log.transact(work)
         if swept:
@@ -111,14 +128,12 @@ class Sweep:
             )
         return swept
 
-    def _end(self, tx: Transaction, workflow_id: str, request: DispatchRequest, life: Life) -> bool:
+    def _end(self, tx: Transaction, workflow_id: str, request: DispatchRequest) -> bool:
         """Append the end, unless it is there by now: a workflow closes after its last record."""
         dispatch = tx.dispatches.get(workflow_id)
         if dispatch is None or dispatch.outcome:
             return False
-        if life == "unknown" and not self._had_workflow(tx, dispatch):
-            return False
-        batch, attempt = _end_records(tx, dispatch, request)
+        batch, attempt = end_records(tx, dispatch, request)
         if not tx.append(batch, key=end_key(workflow_id, attempt)).fresh:
             return False  # its worker ended the attempt after all; the next sweep sees that
         for release in self._releases:
@@ -160,7 +175,7 @@ def _envelope(reader: Reader, dispatch: StoredDispatch) -> Record:
     return found[0]
 
 
-def _end_records(
+def end_records(
     reader: Reader, dispatch: StoredDispatch, request: DispatchRequest
 ) -> tuple[list[Append], int]:
     """The records that end a dispatch, and the attempt they are about."""

@@ -206,6 +206,27 @@ async def test_an_admission_under_way_is_not_taken_for_forgotten(lab, sweep_of):
     assert await lab.log.read("trigger.outbox") == []
 
 
+async def test_a_dispatch_that_starts_while_temporal_is_asked_is_not_taken_for_forgotten(
+    lab, sweep_of
+):
+    await lab.send(1)
+    reached, go_on = asyncio.Event(), asyncio.Event()
+
+    async def start(request):
+        reached.set()
+        await go_on.wait()
+
+    async def asked_too_early(workflow_id):
+        go_on.set()
+        await lab.harness.until(lambda: _at(lab, 1))
+        return "unknown"  # as it was when Temporal looked
+
+    async with lab.running(await lab.make(start=start)):
+        await asyncio.wait_for(reached.wait(), 10)
+        assert await (await sweep_of(asked_too_early)).once() == 0
+    assert await lab.log.read("trigger.outbox") == []
+
+
 async def test_what_a_swept_dispatch_holds_is_released_with_its_end(lab, sweep_of):
     await lab.send(2)
     async with lab.running(await lab.make()):
