@@ -12,6 +12,7 @@ from temporalio.exceptions import ApplicationError
 
 from harn_temporal.activities.heartbeats import beating
 from harn_temporal.activities.store_access import store_failures_told
+from harn_temporal.activities.sweep import end_records
 from harn_temporal.bindings import Binding
 from harn_temporal.canonical import encode
 from harn_temporal.consume_contracts import (
@@ -28,11 +29,13 @@ from harn_temporal.consume_contracts import (
     Selected,
     Selection,
 )
-from harn_temporal.contracts import INLINE_EVENT_LIMIT
+from harn_temporal.contracts import INLINE_EVENT_LIMIT, DispatchRequest, EventAddress
+from harn_temporal.dispatch_records import end_key
 from harn_temporal.errors import EventError, StoreError, UsageError
 from harn_temporal.eventlog.log import EventLog, Reader, Transaction
 from harn_temporal.eventlog.topics import claims_topic, queue_topic
 from harn_temporal.events import TriggerEvent
+from harn_temporal.gates.leaving import release as release_permits
 from harn_temporal.naming import job_workflow_id
 from harn_temporal.queue.claiming import claim_caught_up
 from harn_temporal.queue.keeping import release, renew
@@ -182,8 +185,39 @@ class QueueActivities:
         self, tx: Transaction, message: Selection, reports: Sequence[JobReport]
     ) -> tuple[list[Settled], list[str], _Done | None]:
         settled = settle(tx, message.queue, message.consumer_id, _settlements(tx, message, reports))
+        self._end_gone(tx, message, reports)
         released = _release(tx, message, reports)
         return settled, released, self._claim(tx, message)
+
+    def _end_gone(self, tx: Transaction, message: Selection, reports: Sequence[JobReport]) -> None:
+        """The end of each dispatch whose workflow was ended from outside, unless it is there."""
+        for report in reports:
+            dispatch = tx.dispatches.get(report.workflow_id) if report.gone else None
+            binding = self._bindings().get(report.trigger_id)
+            if dispatch is None or dispatch.outcome or binding is None:
+                continue
+            try:
+                job = load_job(tx, message.queue, report.job_event_id)
+                event = None if job is None else TriggerEvent.from_json(job.event)
+            except (StoreError, EventError):
+                continue  # then its claim was settled with the reason
+            if job is None or event is None:
+                continue
+            request = DispatchRequest(
+                store_id=self._log.store_id,
+                binding=binding,
+                event_id=event.id,
+                trace_id=event.trace_id,
+                tenant_id=event.tenant_id,
+                address=EventAddress(
+                    topic=queue_topic(message.queue), event_id=report.job_event_id
+                ),
+                event=event,
+                replay_of_event_id=job.replay_of_event_id,
+            )
+            batch, attempt = end_records(tx, dispatch, request)
+            if tx.append(batch, key=end_key(report.workflow_id, attempt)).fresh:
+                release_permits(tx, report.workflow_id)
 
     def _claim(self, tx: Transaction, message: Selection) -> _Done | None:
         serves = message.mode == "serve"

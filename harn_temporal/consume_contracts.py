@@ -50,7 +50,8 @@ class JobReport(Message):
     """How a claimed job ended for its consumer.
 
     `error` is for jobs that ended without an outcome. With `release` the claim is given back, for
-    that reason; with `unless_begun` only where no attempt of the job has begun.
+    that reason; with `unless_begun` only where no attempt of the job has begun. `gone`: the
+    workflow of the job was ended from outside, and wrote nothing; then `trigger_id` is its.
     """
 
     job_event_id: int
@@ -61,6 +62,8 @@ class JobReport(Message):
     error: str | None = None
     release: str | None = None
     unless_begun: bool = False
+    gone: bool = False
+    trigger_id: str = ""
 
 
 class CarriedJob(Message):

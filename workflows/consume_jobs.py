@@ -103,11 +103,12 @@ class HeldJobs:
         outcome: DispatchOutcome | None = None,
         error: str | None = None,
         release: str | None = None,
+        gone: bool = False,
     ) -> None:
         """Note how a job ended, once; it stays claimed until that is settled."""
         job = self._jobs.pop(claim_id, None)
         if job is not None:
-            self.report(job.ticket, outcome=outcome, error=error, release=release)
+            self.report(job.ticket, outcome=outcome, error=error, release=release, gone=gone)
 
     def report(
         self,
@@ -117,6 +118,7 @@ class HeldJobs:
         error: str | None = None,
         release: str | None = None,
         unless_begun: bool = False,
+        gone: bool = False,
     ) -> None:
         self._reports.append(
             JobReport(
@@ -128,6 +130,8 @@ class HeldJobs:
                 error=error,
                 release=release,
                 unless_begun=unless_begun,
+                gone=gone,
+                trigger_id=ticket.trigger_id if gone else "",
             )
         )
 

@@ -297,7 +297,9 @@ class Consumer:
             )
             for each in found.ended:
                 claim_id = carried[each.workflow_id].ticket.claim_id
-                self._jobs.end(claim_id, outcome=each.outcome, error=each.error)
+                self._jobs.end(
+                    claim_id, outcome=each.outcome, error=each.error, gone=each.outcome is None
+                )
 
     async def _wait_for_jobs(self) -> None:
         """Have the control queue wait for jobs, so that an idle queue fills no history."""

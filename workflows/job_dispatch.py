@@ -122,7 +122,7 @@ class JobDispatch:
             job.started = job.carried = True
         except ChildWorkflowError as error:
             text = f"the workflow {ticket.workflow_id} was ended from outside: {error.cause}"
-            self._jobs.end(ticket.claim_id, error=text)
+            self._jobs.end(ticket.claim_id, error=text, gone=True)
         else:
             self._jobs.end(ticket.claim_id, outcome=outcome)
 

@@ -8,6 +8,7 @@ import pytest
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import CancelledError
 
+from harn_temporal.headers import OUTCOME, WORKFLOW_ID
 from harn_temporal.queue import presence
 
 BOTH = pytest.mark.parametrize("inline", [False, True], ids=["child", "inline"])
@@ -150,6 +151,12 @@ async def test_a_child_that_was_terminated_is_answered(queue, temporal_client):
     response = (await queue.responses())[job]
     assert response["outcome"] is None
     assert "was ended from outside" in response["error"]
+    ends = [
+        (record.headers[WORKFLOW_ID], record.kind, record.payload["error"])
+        for record in await queue.log.read("trigger.outbox")
+        if record.headers.get(OUTCOME) == "cancelled"
+    ]
+    assert ends == [(child.id, "dispatch_failed", "terminated")]
 
 
 async def _exists(path):
