@@ -91,6 +91,7 @@ async def all_acked(place, jobs):
     await log.close()
 
 
+@pytest.mark.soak
 def test_killed_drains(place):
     kill_while_draining(place, jobs=120, consumers=2, kills=3, options=["--inline"])
 
