@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
@@ -19,6 +20,13 @@ from harn_temporal.temporal.server_process import SETTINGS, find_binary
 
 SERVER_START_S = 60
 RUN_MARK = "TESTS_OF_RUN"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interrupts_reach_programs() -> None:
+    """A shell starts what runs in its background with SIGINT ignored, and programs inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
