@@ -18,7 +18,7 @@ from harn_temporal.inspection.paging import topics_like
 from harn_temporal.operations.audit import AuditTarget
 from harn_temporal.operations.progress import Key, Progress, progress
 from harn_temporal.operations.where import Where
-from harn_temporal.queue.under_way import jobs_under_way
+from harn_temporal.queue.under_way import JobUnderWay, jobs_under_way
 
 PAGE = 50
 """Events read at once: each may be 10 MiB."""
@@ -55,7 +55,7 @@ class Selection:
     """Which dispatches are meant: those of an event, or all for which `where` holds.
 
     `trigger` is a trigger's id, or one version of it as `id@vN`. With `jobs` those jobs of worker
-    queues are meant too that a consumer runs: dispatches of its own binding.
+    queues are meant too that a consumer holds: dispatches of its own binding.
     """
 
     event_id: str | None = None
@@ -117,16 +117,30 @@ class _Search:
                 yield target
 
     def _jobs(self, reader: Reader) -> list[tuple[Record, _Named]]:
-        """Jobs of worker queues that run: dispatches of their consumers' bindings."""
+        """Jobs of worker queues that are claimed: dispatches of their consumers' bindings."""
         found = []
         for job in jobs_under_way(reader, self._selection.event_id):
             topic = topics.queue_topic(job.queue)
             record = reader.read(topic, after=job.job_event_id - 1, limit=1)[0]
-            named = _named_by(job.event_id, job.trigger_id, job.binding_key)
-            replay = _payload(record).get("replay_of_event_id") is not None
-            if job.binding_key and not replay and self._is_wanted(named):
-                found.append((record, named))
+            if _payload(record).get("replay_of_event_id") is not None:
+                continue
+            for binding_key in self._binding_keys(job):
+                named = _named_by(job.event_id, job.trigger_id, binding_key)
+                if self._is_wanted(named):
+                    found.append((record, named))
         return found
+
+    def _binding_keys(self, job: JobUnderWay) -> list[str]:
+        """Under which the job runs. Until it has begun a claim does not tell: all that could."""
+        if job.binding_key:
+            return [job.binding_key]
+        return [
+            state.binding_key
+            for state in self._bindings.values()
+            if state.trigger_id == job.trigger_id
+            and state.state == "active"
+            and state.handler_kind != "worker"
+        ]
 
     def unknown_event(self, event_id: str) -> str:
         near = difflib.get_close_matches(event_id, [*self._ids][-NEAREST_OF:], n=3, cutoff=0.8)

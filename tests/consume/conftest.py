@@ -74,6 +74,7 @@ TRIGGERS = [
      'retry = { max = 3, backoff = "linear", delay_ms = 1500 }'),
     ("retries_late", "handlers::fails",
      'retry = { max = 3, backoff = "linear", delay_ms = 36000000 }'),
+    ("takes_turns", "handlers::slow", "concurrency = { max = 1 }"),
     ("forwards", "worker://elsewhere", ""),
 ]  # fmt: skip
 
@@ -170,6 +171,11 @@ class Queue:
             "expires_at_ms": expires + 3_600_000,
         }
         await self.log.append([Append("worker.triage.claims", "job_claimed", payload)])
+
+    async def waiting(self, gate: str) -> int:
+        """How many wait at the gates of a kind."""
+        gates = await self.log.query(lambda reader: reader.gates.page())
+        return sum(each.waiting for each in gates if each.kind == gate)
 
     async def kinds(self) -> Counter[str]:
         return Counter(record.kind for record in await self.log.read("worker.triage.claims"))

@@ -74,6 +74,35 @@ async def test_a_job_that_waits_for_its_retry_is_reached(queue, inline):
     assert (await queue.responses())[job]["outcome"]["status"] == "cancelled"
 
 
+@BOTH
+async def test_a_claimed_job_that_has_not_begun_is_listed_and_reached(queue, inline):
+    """It waits at a gate, so that no record tells under which binding it runs."""
+    [first, second] = await queue.fill("takes_turns", 2)
+    async with queue.worker():
+        handle = await queue.start(inline=inline)
+
+        async def one_waits():
+            begun = list(queue.folder.glob("begun-*"))
+            return len(begun) == 1 and await queue.waiting("concurrency") and begun[0].name[-1]
+
+        waits = second if await queue.until(one_waits) == "0" else first
+        event_id = (await queue.records(""))[waits - 1]["event"]["id"]
+        targets = await select(queue.log, Selection(event_id=event_id, jobs=True))
+        assert [(each.binding_key, each.progress.status) for each in targets] == [
+            ("takes_turns@v1", "pending")
+        ]
+        await cancel(queue.log, targets, Intent("cancel"))
+
+        async def acked():
+            return await queue.acked() == [waits]
+
+        await queue.until(acked)
+        (queue.folder / "go").touch()
+        await handle.result()
+    statuses = {job: each["outcome"]["status"] for job, each in (await queue.responses()).items()}
+    assert statuses == {waits: "cancelled", ({first, second} - {waits}).pop(): "succeeded"}
+
+
 async def _request(queue, binding_key, event_id):
     payload = {"binding_key": binding_key, "event_id": event_id}
     await queue.log.append([Append(CANCEL_REQUESTS, CANCEL_REQUESTED, payload)])
