@@ -10,8 +10,8 @@ from typing import Any
 
 from harn_temporal.activities.envelopes import Envelopes
 from harn_temporal.activities.pump_intake import Batch, Definition, Look
-from harn_temporal.contracts import DispatchRequest, EventAddress
-from harn_temporal.dispatch_records import cancelled, end_key
+from harn_temporal.contracts import AttemptOutcome, DispatchRequest, EventAddress
+from harn_temporal.dispatch_records import cancelled, end_key, outcome_of
 from harn_temporal.errors import DispatchRefusedError, StoreError, UnavailableError
 from harn_temporal.event_address import address_of, with_event
 from harn_temporal.eventlog.log import EventLog, Reader, Record, Transaction
@@ -175,9 +175,9 @@ class Admissions:
         for item in items:
             for job in item.jobs:
                 job.admitted_at_ms = tx.now_ms
-            fresh = [job for job in item.jobs if not _is_admitted(tx, job.workflow_id)]
+            fresh = [job for job in item.jobs if not _admitted_before(tx, job)]
             if item.jobs and not fresh:
-                continue  # by this pump before it was killed, or for an envelope before this one
+                continue  # by a pump that was killed, or for an envelope that was recovered
             appends.append(records.received(address_of(item.record), outstanding=outstanding))
             for job in fresh:
                 outstanding += 1
@@ -303,9 +303,23 @@ def _error_of(reader: Reader, workflow_id: str) -> str | None:
     return error if isinstance(error, str) else None
 
 
-def _is_admitted(reader: Reader, workflow_id: str) -> bool:
-    found = reader.dispatches.get(workflow_id)
-    return found is not None and found.admitted_at_ms > 0
+def _admitted_before(reader: Reader, job: _Job) -> bool:
+    """Whether it was; then its request is made to go on from the last attempt that ended."""
+    found = reader.dispatches.get(job.workflow_id)
+    if found is None or not found.admitted_at_ms:
+        return False
+    if found.ended_attempt and not found.outcome:
+        written = reader.written(end_key(job.workflow_id, found.ended_attempt))
+        if written:  # else another program wrote that end, in its own way
+            job.request = job.request.model_copy(update={"resume": _resumed(reader, written)})
+    return True
+
+
+def _resumed(reader: Reader, written: Sequence[Record]) -> AttemptOutcome:
+    """The outcome of an attempt, with what is left of the wait for the next one."""
+    outcome = outcome_of(written)
+    due_ms = written[0].occurred_at_ms + (outcome.retry_in_ms or 0)
+    return outcome.model_copy(update={"retry_in_ms": max(0, due_ms - reader.now_ms)})
 
 
 def _workflow_id(request: DispatchRequest) -> str:

@@ -1,4 +1,8 @@
-"""The sweep: a dispatch whose workflow is gone without a word gets its end in the log."""
+"""The sweep: a dispatch whose workflow is gone without a word gets its end in the log.
+
+One whose workflow Temporal does not know is not ended but noted as lost, for `recover`: the service
+may have lost its state, or may be another one than the dispatch was started at.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harn_temporal import headers
+from harn_temporal.activities.attempt_log import CANCELLED, cancel_requested
 from harn_temporal.activities.envelopes import Envelopes
 from harn_temporal.contracts import AttemptOutcome, DispatchRequest, EventAddress
 from harn_temporal.dispatch_records import cancelled, end_key, ended
@@ -18,11 +23,14 @@ from harn_temporal.eventlog.dispatches import StoredDispatch
 from harn_temporal.eventlog.log import Append, EventLog, Reader, Record, Transaction
 from harn_temporal.naming import dispatch_workflow_id, pump_consumer
 from harn_temporal.pump_figures import PumpFigures
+from harn_temporal.pump_records import PumpRecords
 
 logger = logging.getLogger("harn_temporal.sweep")
 
 Life = Literal["open", "closed", "unknown"]
 """Of a workflow, as Temporal says itself: `unknown` is one that it has forgotten or never had."""
+
+Verdict = Literal["swept", "lost"]
 
 Describe = Callable[[str], Awaitable[Life]]
 """The life of the workflow with an id. Raises UnavailableError."""
@@ -52,8 +60,8 @@ class Sweep:
     """Looks at each dispatch of a package that began or was admitted, and has no outcome.
 
     A workflow that was terminated, timed out or failed wrote nothing about it. Temporal is asked
-    for each workflow by its id: what it lists is too old to decide upon. `others` are sweeps
-    that run after each of its own.
+    for each workflow by its id: what it lists is too old to decide upon. One that is lost is ended
+    once its cancellation was requested. `others` are sweeps that run after each of its own.
     """
 
     def __init__(
@@ -109,6 +117,7 @@ class Sweep:
         life = await self._describe(dispatch.workflow_id)
         if life == "open" or (life == "unknown" and not suspect.had_workflow):
             return False
+        end = self._end if life == "closed" else self._end_or_lose
         try:
             request = await self._log.query(lambda reader: self._request(reader, dispatch))
         except StoreError as error:
@@ -117,32 +126,55 @@ class Sweep:
             )
             return False
 
-        def work(tx: Transaction) -> bool:
-            return self._end(tx, dispatch.workflow_id, request)
+        def work(tx: Transaction) -> Verdict | None:
+            now = tx.dispatches.get(dispatch.workflow_id)
+            if now is None or now.outcome or now.envelope_id != dispatch.envelope_id:
+                return None
+            verdict = end(tx, now, request)
+            if verdict is not None:
+                for release in self._releases:
+                    release(tx, now.workflow_id)
+            return verdict
 
-        swept = await self._log.transact(work)
-        if swept:
+        verdict = await self._log.transact(work)
+        told = {"workflow_id": dispatch.workflow_id, "life": life}
+        if verdict == "swept":
             self._figures.swept += 1
-            logger.warning(
-                "dispatch_swept", extra={"workflow_id": dispatch.workflow_id, "life": life}
-            )
-        return swept
+            logger.warning("dispatch_swept", extra=told)
+        elif verdict == "lost":
+            logger.warning("dispatch_lost", extra=told)
+        return verdict == "swept"
 
-    def _end(self, tx: Transaction, workflow_id: str, request: DispatchRequest) -> bool:
-        """Append the end, unless it is there by now: a workflow closes after its last record."""
-        dispatch = tx.dispatches.get(workflow_id)
-        if dispatch is None or dispatch.outcome:
-            return False
-        batch, attempt = end_records(tx, dispatch, request)
-        if not tx.append(batch, key=end_key(workflow_id, attempt)).fresh:
-            return False  # its worker ended the attempt after all; the next sweep sees that
-        for release in self._releases:
-            release(tx, workflow_id)
-        return True
+    def _end(
+        self,
+        tx: Transaction,
+        dispatch: StoredDispatch,
+        request: DispatchRequest,
+        error: str = TERMINATED,
+    ) -> Verdict | None:
+        batch, attempt = end_records(tx, dispatch, request, error)
+        if not tx.append(batch, key=end_key(dispatch.workflow_id, attempt)).fresh:
+            return None  # its worker ended the attempt after all; the next sweep sees that
+        return "swept"
+
+    def _end_or_lose(
+        self, tx: Transaction, dispatch: StoredDispatch, request: DispatchRequest
+    ) -> Verdict | None:
+        if cancel_requested(tx, request):
+            return self._end(tx, dispatch, request, CANCELLED)
+        if dispatch.lost:
+            return None
+        records = PumpRecords(
+            self._envelopes.package,
+            max_outstanding=self._figures.max_outstanding,
+            now_ms=tx.now_ms,
+        )
+        tx.append([records.lost(dispatch)])
+        return "lost"
 
     def _had_workflow(self, reader: Reader, dispatch: StoredDispatch) -> bool:
-        """False for one that was admitted and that the pump is about to start."""
-        if dispatch.started_attempt:
+        """False for one that the pump is about to start, for the first time or once more."""
+        if not dispatch.envelope_topic:
             return True
         cursor = reader.cursor(dispatch.envelope_topic, self._consumer_id)
         return dispatch.envelope_id <= cursor
@@ -176,7 +208,7 @@ def _envelope(reader: Reader, dispatch: StoredDispatch) -> Record:
 
 
 def end_records(
-    reader: Reader, dispatch: StoredDispatch, request: DispatchRequest
+    reader: Reader, dispatch: StoredDispatch, request: DispatchRequest, error: str = TERMINATED
 ) -> tuple[list[Append], int]:
     """The records that end a dispatch, and the attempt they are about."""
     now_ms = reader.now_ms
@@ -185,15 +217,13 @@ def end_records(
         batch = cancelled(
             request,
             dispatch.ended_attempt,
-            error=TERMINATED,
+            error=error,
             workflow_id=dispatch.workflow_id,
             now_ms=now_ms,
         )
         return batch, dispatch.ended_attempt + 1
     [begun] = reader.read(dispatch.begun_topic, after=dispatch.begun_id - 1, limit=1)
-    outcome = AttemptOutcome(
-        attempt=attempt, status="cancelled", error=TERMINATED, final="cancelled"
-    )
+    outcome = AttemptOutcome(attempt=attempt, status="cancelled", error=error, final="cancelled")
     batch = ended(
         request,
         outcome,

@@ -131,7 +131,8 @@ class DispatchRequest(Message):
     consumer: str | None = None
     """The workflow of the job's consumer, which is told when the job waits and when it goes on."""
     resume: AttemptOutcome | None = None
-    """The attempt to go on from, where the dispatch began in its consumer's history."""
+    """The attempt to go on from, where the dispatch began in its consumer's history, or in a
+    workflow that Temporal has lost."""
     traceparent: str | None = None
     """The span that the dispatch joins, in the form of W3C; None where nobody said."""
     batch: EventAddress | None = None

@@ -7,7 +7,7 @@ from typing import Any
 from harn_temporal import headers
 from harn_temporal.contracts import DispatchRequest, EventAddress
 from harn_temporal.eventlog import topics
-from harn_temporal.eventlog.dispatches import ADMITTED, COMPLETED, PARKED
+from harn_temporal.eventlog.dispatches import ADMITTED, COMPLETED, LOST, PARKED, StoredDispatch
 from harn_temporal.eventlog.records import Append
 
 
@@ -57,6 +57,11 @@ class PumpRecords:
 
     def acked(self, place: EventAddress) -> Append:
         return self._record("pump_acked", place, cursor=place.event_id)
+
+    def lost(self, dispatch: StoredDispatch) -> Append:
+        """Says that Temporal does not know its workflow: until recovered it is not under way."""
+        place = EventAddress(topic=dispatch.envelope_topic, event_id=dispatch.envelope_id)
+        return self._record(LOST, place, workflow_id=dispatch.workflow_id)
 
     def stranded(self, count: int) -> Append:
         return self._append("startup_stranded_envelopes", {"count": count}, None)

@@ -1,4 +1,4 @@
-"""`harn-temporal recover`: envelopes that no dispatch was started for."""
+"""`harn-temporal recover`: envelopes that no dispatch is under way for."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from harn_temporal.errors import UsageError
 
 if TYPE_CHECKING:
     from harn_temporal.recovery.recover import Recovery
+    from harn_temporal.recovery.stranded import StrandedEnvelope
 
 
 def recover(
@@ -30,11 +31,12 @@ def recover(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Put accepted envelopes that no dispatch was started for before the pump again.
+    """Put accepted envelopes that no dispatch is under way for before the pump again.
 
-    An envelope is stranded where the pump read past it: its trigger was unknown then, say. One
-    that the pump has not come to yet needs a running worker only, and is left where it is. No
-    Temporal is needed; each run is in the audit topic.
+    An envelope is stranded where the pump read past it: its trigger was unknown then, say. It is
+    lost where Temporal has lost its dispatch, which goes on after the attempts that have ended; one
+    that was running then runs again. An envelope that the pump has not come to yet needs a running
+    worker only, and is left where it is. No Temporal is needed; each run is in the audit topic.
 
     Example: harn-temporal recover --envelope-age 5m --dry-run
     """
@@ -89,15 +91,25 @@ def _show(recovery: Recovery, package: str, age: str, now_ms: int) -> None:
                 envelope.event_id,
                 envelope.binding_key,
                 format_duration((now_ms - envelope.appended_at_ms) // 1000 * 1000),
-                "stranded" if envelope.passed else "waits for a worker",
+                _state(envelope),
                 str(envelope.address),
             ]
             for envelope in recovery.envelopes
         ],
     )
-    stranded = sum(envelope.passed for envelope in recovery.envelopes)
-    waiting = len(recovery.envelopes) - stranded
+    lost = sum(envelope.lost for envelope in recovery.envelopes)
+    stranded = sum(envelope.passed for envelope in recovery.envelopes) - lost
+    waiting = len(recovery.envelopes) - stranded - lost
     if recovery.dry_run:
-        line(f"{stranded} stranded, {waiting} waiting for a worker. Nothing was changed.")
+        line(
+            f"{stranded} stranded, {lost} lost by Temporal, {waiting} waiting for a worker. "
+            "Nothing was changed."
+        )
     else:
         line(f"{recovery.readmitted} appended again, {waiting} waiting for a worker.")
+
+
+def _state(envelope: StrandedEnvelope) -> str:
+    if envelope.lost:
+        return f"lost, {envelope.attempts} attempts begun" if envelope.attempts else "lost"
+    return "stranded" if envelope.passed else "waits for a worker"

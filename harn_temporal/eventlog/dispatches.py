@@ -16,6 +16,7 @@ from harn_temporal.naming import dispatch_id_prefix, dispatch_workflow_id
 ADMITTED = "pump_admitted"
 COMPLETED = "pump_dispatch_completed"
 PARKED = "dispatch_parked"
+LOST = "dispatch_lost"
 
 FOREVER_MS = 2**62
 
@@ -28,6 +29,7 @@ _NOTHING: dict[str, Any] = {
     "enveloped_at_ms": 0,
     "admitted_at_ms": 0,
     "parked": 0,
+    "lost_id": 0,
     "begun_topic": "",
     "begun_id": 0,
     "started_attempt": 0,
@@ -58,6 +60,13 @@ class StoredDispatch:
     outcome: str
     parked: int
     """One more than the last attempt that went on as a task; 1 where it only waited at a gate."""
+    lost_id: int
+    """The envelope that it was found lost with: one that was recovered has a newer one."""
+
+    @property
+    def lost(self) -> bool:
+        """Whether its workflow was unknown to Temporal, and it was not recovered since."""
+        return not self.outcome and 0 < self.envelope_id <= self.lost_id
 
     @property
     def waits_between_attempts(self) -> bool:
@@ -97,12 +106,12 @@ class DispatchTables:
         return found[0] if found else None
 
     def outstanding(self, package: str) -> int:
-        """Dispatches that were admitted, are not past their first attempt, and not parked."""
+        """Dispatches that were admitted, are not past their first attempt, parked or lost."""
         rows = self._statements.rows("dispatches.outstanding", package=clean_text(package))
         return int(rows[0][0])
 
     def figures(self) -> UnderWay:
-        """Of all packages and queues; as much work as there are dispatches under way."""
+        """Of all packages and queues, lost ones apart; takes as long as there are under way."""
         return UnderWay(*self._statements.rows("dispatches.figures")[0])
 
     def outstanding_places(self, package: str) -> list[tuple[str, int]]:
@@ -120,6 +129,14 @@ class DispatchTables:
         """What has an envelope from `until_ms` or before and nothing more, the oldest first."""
         return self._rows(
             "dispatches.waiting", package=clean_text(package), until_ms=until_ms, limit=limit
+        )
+
+    def lost(
+        self, package: str, *, until_ms: int = FOREVER_MS, limit: int = 1000
+    ) -> list[StoredDispatch]:
+        """What is `lost` with an envelope from `until_ms` or before, the oldest first."""
+        return self._rows(
+            "dispatches.lost", package=clean_text(package), until_ms=until_ms, limit=limit
         )
 
     def count_waiting(self, package: str, *, until_ms: int = FOREVER_MS) -> Waiting:
@@ -157,7 +174,7 @@ class DispatchesProjection:
     """Every column only grows, so records of different topics may come in any order."""
 
     name = "dispatches"
-    version = 3
+    version = 4
 
     def folds(self, topic: str) -> bool:
         return topic == topics.ORCHESTRATOR_LIFECYCLE or any(
@@ -190,6 +207,8 @@ def _fold_lifecycle(statements: Statements, record: Record) -> None:
         )
     elif record.kind == COMPLETED:
         _note(statements, workflow_id, completed=1)
+    elif record.kind == LOST:
+        _note(statements, workflow_id, lost_id=integer(mapping(record), "event_log_id"))
     elif record.kind == PARKED:
         _note(statements, workflow_id, parked=1 + _followed_attempt(record))
 

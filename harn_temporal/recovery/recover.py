@@ -1,4 +1,7 @@
-"""Recovery: a stranded envelope is appended again, so that the pump comes to it once more."""
+"""Recovery: a stranded envelope is appended again, so that the pump comes to it once more.
+
+A lost dispatch goes on with the attempt that follows those that have ended.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ _OF_THE_RECORD = frozenset(
     {PROVENANCE_SCHEMA, PROVENANCE_PREV_HASH, PROVENANCE_RECORD_HASH, IDEMPOTENCY_KEY}
 )
 STRANDED = "stranded"
+LOST = "lost"
 WAITING = "waiting"
 
 
@@ -76,10 +80,7 @@ async def recover(
     recovery = Recovery(tuple(found), readmitted, dry_run, audit_id())
 
     def audit(tx: Transaction) -> None:
-        targets = [
-            AuditTarget(each.event_id, each.binding_key, STRANDED if each.passed else WAITING)
-            for each in found
-        ]
+        targets = [AuditTarget(each.event_id, each.binding_key, _status(each)) for each in found]
         record = audit_record(
             intent,
             audit_id=recovery.audit_id,
@@ -94,12 +95,19 @@ async def recover(
     return recovery
 
 
+def _status(envelope: StrandedEnvelope) -> str:
+    if envelope.lost:
+        return LOST
+    return STRANDED if envelope.passed else WAITING
+
+
 async def _readmit(log: EventLog, envelope: StrandedEnvelope) -> bool:
     def work(tx: Transaction) -> bool:
         now = tx.dispatches.get(envelope.workflow_id)
         if now is None or now.envelope_id != envelope.address.event_id:
             return False  # somebody else has just recovered it
-        if now.admitted_at_ms or now.started_attempt or now.ended_attempt or now.outcome:
+        began = now.admitted_at_ms or now.started_attempt or now.ended_attempt or now.outcome
+        if began and not now.lost:
             return False
         [record] = tx.read(envelope.address.topic, after=envelope.address.event_id - 1, limit=1)
         return tx.append([_copy(record, tx.now_ms)], key=f"recover/{envelope.address}").fresh

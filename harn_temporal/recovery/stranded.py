@@ -1,4 +1,4 @@
-"""Stranded envelopes: accepted, and yet no dispatch was started for them."""
+"""Stranded envelopes: accepted, and yet no dispatch of them is under way or has ended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class StrandedEnvelope:
     """An envelope without a dispatch. `address` is its place in the log.
 
     `passed` says that the pump has read past it, and made no dispatch of it: it is stranded until
-    it is recovered. The others are dispatched by themselves as soon as a worker pumps.
+    it is recovered. The others are dispatched by themselves as soon as a worker pumps. One that is
+    `lost` had a dispatch, which Temporal does not know; `attempts` of it had begun.
     """
 
     workflow_id: str
@@ -41,6 +42,8 @@ class StrandedEnvelope:
     received_at_ms: int
     appended_at_ms: int
     passed: bool
+    lost: bool = False
+    attempts: int = 0
 
     def to_json(self, now_ms: int) -> dict[str, Any]:
         """As in `queue ls`: `age` in milliseconds since it was appended. More keys are ours."""
@@ -57,18 +60,22 @@ class StrandedEnvelope:
             "received_at": rfc3339(self.received_at_ms),
             "age": max(0, now_ms - self.appended_at_ms),
             "passed_by_pump": self.passed,
+            "lost": self.lost,
+            "attempts": self.attempts,
         }
 
 
 def stranded_envelopes(
     reader: Reader, package: str, *, older_than_ms: int = 0, limit: int = MOST
 ) -> list[StrandedEnvelope]:
-    """Envelopes of `package` that no dispatch was started for, the oldest first."""
+    """Envelopes of `package` that no dispatch was started for, or a lost one; the oldest first."""
     consumer_id = pump_consumer(package)
     cursors: dict[str, int] = {}
     found = []
     until_ms = reader.now_ms - older_than_ms if older_than_ms else FOREVER_MS
-    for dispatch in reader.dispatches.waiting(package, until_ms=until_ms, limit=limit):
+    waiting = reader.dispatches.waiting(package, until_ms=until_ms, limit=limit)
+    lost = reader.dispatches.lost(package, until_ms=until_ms, limit=limit)
+    for dispatch in sorted(waiting + lost, key=lambda each: each.enveloped_at_ms)[:limit]:
         topic = dispatch.envelope_topic
         if topic not in cursors:
             cursors[topic] = reader.cursor(topic, consumer_id)
@@ -109,6 +116,7 @@ def _count(reader: Reader, package: str, older_than_ms: int) -> StrandedCount:
     """Without a look at the envelopes, which may be many and large."""
     until_ms = reader.now_ms - older_than_ms
     dispatches = reader.dispatches.waiting(package, until_ms=until_ms, limit=MOST)
+    dispatches += reader.dispatches.lost(package, until_ms=until_ms, limit=MOST)
     consumer_id = pump_consumer(package)
     cursors = {
         topic: reader.cursor(topic, consumer_id)
@@ -137,6 +145,8 @@ def _described(record: Record, dispatch: StoredDispatch, *, passed: bool) -> Str
         received_at_ms=int(accepted) if _is_number(accepted) else record.occurred_at_ms,
         appended_at_ms=record.occurred_at_ms,
         passed=passed,
+        lost=dispatch.lost,
+        attempts=dispatch.started_attempt,
     )
 
 

@@ -33,7 +33,8 @@ def envelopes(draw):
 @st.composite
 def pumped(draw):
     headers = {WORKFLOW_ID: WORKFLOWS[draw(events)], PACKAGE: "demo"}
-    kind = draw(st.sampled_from(["pump_admitted", "pump_dispatch_completed", "dispatch_parked"]))
+    kinds = ["pump_admitted", "pump_dispatch_completed", "dispatch_parked", "dispatch_lost"]
+    kind = draw(st.sampled_from(kinds))
     payload = {"topic": draw(st.sampled_from(ENVELOPES)), "event_log_id": draw(st.integers(1, 3))}
     return Append("orchestrator.lifecycle", kind, payload, headers)
 
@@ -105,6 +106,7 @@ def state(reader):
     return (
         outstanding,
         {each.workflow_id for each in tables.waiting("demo")},
+        {each.workflow_id for each in tables.lost("demo")},
         [each.workflow_id for each in tables.under_way("demo")],
         {each.workflow_id for each in tables.unreported("demo", 100)},
         {
@@ -117,7 +119,7 @@ def state(reader):
 
 def expected(records):
     """Written without the code under test: for each dispatch, the records that are about it."""
-    outstanding, waiting, under_way, unreported, numbers = 0, set(), [], set(), {}
+    outstanding, waiting, lost, under_way, unreported, numbers = 0, set(), set(), [], set(), {}
     for event, workflow_id in sorted(WORKFLOWS.items(), key=lambda item: item[1].encode()):
         told = [r for r in records if r.headers.get(WORKFLOW_ID) == workflow_id]
         pump = [r for r in told if r.topic == "orchestrator.lifecycle"]
@@ -142,17 +144,21 @@ def expected(records):
         over = any(r.headers.get(OUTCOME) for r in attempts)
         parked = any(r.kind == "dispatch_parked" for r in pump)
         completed = any(r.kind == "pump_dispatch_completed" for r in pump)
-        outstanding += admitted and not ends and not over and not parked
+        newest = max([*enveloped, *places], default=(0, ""))
+        marks = [r.payload["event_log_id"] for r in pump if r.kind == "dispatch_lost"]
+        gone = max(marks, default=0) >= max(1, newest[0])
+        outstanding += admitted and not ends and not over and not parked and not gone
+        if gone and not over and (admitted or enveloped):
+            lost.add(workflow_id)
         if enveloped and not (admitted or starts or ends or over):
             waiting.add(workflow_id)
         if (admitted or starts) and not over:
             under_way.append(workflow_id)
         if admitted and over and not completed:
             unreported.add(workflow_id)
-        if enveloped or admitted or starts or ends or over or parked or completed:
-            newest = max([*enveloped, *places], default=(0, ""))
+        if enveloped or admitted or starts or ends or over or parked or completed or marks:
             numbers[workflow_id] = (max(starts, default=0), max(ends, default=0), newest[0])
-    return outstanding, waiting, under_way, unreported, numbers
+    return outstanding, waiting, lost, under_way, unreported, numbers
 
 
 async def test_following_a_task_is_told_from_running_and_from_having_waited(log):

@@ -20,7 +20,7 @@ from harn_temporal.ingestion import ingest
 from harn_temporal.manifest import load_manifest
 from harn_temporal.registry import register
 
-EVENTS = 300
+EVENTS = 500
 KILLS = 12
 SEED = 20_260_101
 

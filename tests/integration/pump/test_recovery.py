@@ -85,6 +85,8 @@ async def test_what_is_stranded_and_what_only_waits(lab):
         "tenant_id": None,
         "age": 5,
         "passed_by_pump": True,
+        "lost": False,
+        "attempts": 0,
     }
     assert await stranded(lab, older_than_ms=3_600_000) == []
 

@@ -6,8 +6,6 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 
 from harn_temporal.activities.sweep import Sweep
 from harn_temporal.headers import OUTCOME, WORKFLOW_ID
@@ -132,26 +130,6 @@ async def test_terminated_before_it_began(temporal_client, make_lab, harness, sw
         record = await swept(log)
     assert record.payload["error"] == "terminated"
     assert await log.read("trigger.attempts") == []
-
-
-async def test_forgotten_by_temporal(temporal_client, make_package, harness, swept):
-    package = make_package(LIB, harness.trigger("fails", LATER))
-    log = package.log
-    [taken] = await package.ingest(harness.event({"n": 1}))
-    async with running_worker(temporal_client, log, package.manifest, OPTIONS):
-
-        async def waits():
-            return "RetryScheduled" in await lifecycle(log)
-
-        await harness.until(waits)
-        await temporal_client.workflow_service.delete_workflow_execution(
-            DeleteWorkflowExecutionRequest(
-                namespace="default",
-                workflow_execution=WorkflowExecution(workflow_id=taken.workflow_id),
-            )
-        )
-        record = await swept(log)
-    assert (record.headers[OUTCOME], record.payload["error"]) == ("cancelled", "terminated")
 
 
 class Lives:

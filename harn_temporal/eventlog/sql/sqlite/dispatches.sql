@@ -7,6 +7,7 @@ CREATE TABLE @dispatches (
   enveloped_at_ms INTEGER NOT NULL,
   admitted_at_ms INTEGER NOT NULL,
   parked INTEGER NOT NULL,
+  lost_id INTEGER NOT NULL,
   begun_topic TEXT NOT NULL,
   begun_id INTEGER NOT NULL,
   started_attempt INTEGER NOT NULL,
@@ -16,7 +17,8 @@ CREATE TABLE @dispatches (
 );
 
 CREATE INDEX @dispatches_outstanding ON @dispatches (package)
-WHERE admitted_at_ms > 0 AND ended_attempt = 0 AND outcome = '' AND parked = 0;
+WHERE admitted_at_ms > 0 AND ended_attempt = 0 AND outcome = '' AND parked = 0
+  AND lost_id < max(1, envelope_id);
 
 CREATE INDEX @dispatches_waiting ON @dispatches (package, enveloped_at_ms)
 WHERE enveloped_at_ms > 0 AND admitted_at_ms = 0 AND started_attempt = 0 AND ended_attempt = 0
@@ -25,17 +27,20 @@ WHERE enveloped_at_ms > 0 AND admitted_at_ms = 0 AND started_attempt = 0 AND end
 CREATE INDEX @dispatches_under_way ON @dispatches (workflow_id)
 WHERE outcome = '' AND (admitted_at_ms > 0 OR started_attempt > 0);
 
+CREATE INDEX @dispatches_lost ON @dispatches (package, enveloped_at_ms)
+WHERE outcome = '' AND lost_id >= max(1, envelope_id);
+
 CREATE INDEX @dispatches_unreported ON @dispatches (package)
 WHERE admitted_at_ms > 0 AND outcome <> '' AND completed = 0;
 
 -- name: dispatches.note
 INSERT INTO @dispatches (
   workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admitted_at_ms, parked,
-  begun_topic, begun_id, started_attempt, ended_attempt, outcome, completed
+  lost_id, begun_topic, begun_id, started_attempt, ended_attempt, outcome, completed
 )
 VALUES (
   :workflow_id, :package, :envelope_topic, :envelope_id, :enveloped_at_ms, :admitted_at_ms,
-  :parked, :begun_topic, :begun_id, :started_attempt, :ended_attempt, :outcome, :completed
+  :parked, :lost_id, :begun_topic, :begun_id, :started_attempt, :ended_attempt, :outcome, :completed
 )
 ON CONFLICT (workflow_id) DO UPDATE SET
   package = max(package, excluded.package),
@@ -46,6 +51,7 @@ ON CONFLICT (workflow_id) DO UPDATE SET
   enveloped_at_ms = max(enveloped_at_ms, excluded.enveloped_at_ms),
   admitted_at_ms = max(admitted_at_ms, excluded.admitted_at_ms),
   parked = max(parked, excluded.parked),
+  lost_id = max(lost_id, excluded.lost_id),
   begun_topic = CASE
     WHEN (excluded.begun_id, excluded.begun_topic) > (begun_id, begun_topic)
     THEN excluded.begun_topic ELSE begun_topic END,
@@ -57,26 +63,35 @@ ON CONFLICT (workflow_id) DO UPDATE SET
 
 -- name: dispatches.one
 SELECT workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admitted_at_ms,
-  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked
+  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked, lost_id
 FROM @dispatches
 WHERE workflow_id = :workflow_id
 
 -- name: dispatches.outstanding
 SELECT count(*) FROM @dispatches
 WHERE admitted_at_ms > 0 AND ended_attempt = 0 AND outcome = '' AND parked = 0
-  AND package = :package
+  AND lost_id < max(1, envelope_id) AND package = :package
 
 -- name: dispatches.outstanding_places
 SELECT envelope_topic, envelope_id FROM @dispatches
 WHERE admitted_at_ms > 0 AND ended_attempt = 0 AND outcome = '' AND parked = 0
-  AND package = :package
+  AND lost_id < max(1, envelope_id) AND package = :package
 
 -- name: dispatches.waiting
 SELECT workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admitted_at_ms,
-  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked
+  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked, lost_id
 FROM @dispatches
 WHERE enveloped_at_ms > 0 AND admitted_at_ms = 0 AND started_attempt = 0 AND ended_attempt = 0
   AND outcome = ''
+  AND package = :package AND enveloped_at_ms <= :until_ms
+ORDER BY enveloped_at_ms, workflow_id
+LIMIT :limit
+
+-- name: dispatches.lost
+SELECT workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admitted_at_ms,
+  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked, lost_id
+FROM @dispatches
+WHERE outcome = '' AND lost_id >= max(1, envelope_id)
   AND package = :package AND enveloped_at_ms <= :until_ms
 ORDER BY enveloped_at_ms, workflow_id
 LIMIT :limit
@@ -89,7 +104,7 @@ WHERE enveloped_at_ms > 0 AND admitted_at_ms = 0 AND started_attempt = 0 AND end
 
 -- name: dispatches.under_way
 SELECT workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admitted_at_ms,
-  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked
+  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked, lost_id
 FROM @dispatches
 WHERE outcome = '' AND (admitted_at_ms > 0 OR started_attempt > 0)
   AND workflow_id > :after AND workflow_id < :before
@@ -98,7 +113,7 @@ LIMIT :limit
 
 -- name: dispatches.unreported
 SELECT workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admitted_at_ms,
-  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked
+  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked, lost_id
 FROM @dispatches
 WHERE admitted_at_ms > 0 AND outcome <> '' AND completed = 0
   AND package = :package
@@ -111,3 +126,4 @@ SELECT
   coalesce(sum(started_attempt = 0 AND ended_attempt = 0), 0)
 FROM @dispatches
 WHERE outcome = '' AND (admitted_at_ms > 0 OR started_attempt > 0)
+  AND lost_id < max(1, envelope_id)
