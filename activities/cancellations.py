@@ -30,7 +30,8 @@ CancelInline = Callable[[str, str], Awaitable[bool]]
 CHUNK = 50
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
-WAIT_S = 60.0
+WAIT_S = 10.0
+"""A look at least so often: it is also how an idle worker learns that its store was upgraded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Cancellations:
         self._consumer_id = cancel_consumer(package)
 
     async def run(self) -> None:
-        """Act until cancelled. Outages are waited out here.
+        """Act until cancelled. Outages are waited out here; raises StoreUpgradedError.
 
         A request is acted on again rather than lost: cancelling twice does no harm.
         """

@@ -34,7 +34,7 @@ class PumpActivities:
         finally:
             watcher.cancel()
             sweeping.cancel()
-            await asyncio.wait([watcher, sweeping])
+            await asyncio.gather(watcher, sweeping, return_exceptions=True)
 
 
 async def _set_at_shutdown(stop: asyncio.Event) -> None:

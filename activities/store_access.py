@@ -11,7 +11,7 @@ from typing import TypeVar
 from temporalio.exceptions import ApplicationError
 
 from harn_temporal.activities.interruption import Interruption, interruption
-from harn_temporal.errors import StoreError, StoreUnavailableError
+from harn_temporal.errors import StoreError, StoreUnavailableError, StoreUpgradedError
 from harn_temporal.workflows.activity_types import STORE_UNAVAILABLE
 
 logger = logging.getLogger("harn_temporal.activities")
@@ -27,11 +27,12 @@ def store_failures_told() -> Iterator[None]:
     """Tell the workflow of a store that cannot be reached or used as STORE_UNAVAILABLE.
 
     A damaged store is told likewise: nothing but its repair helps, and until then the dispatch
-    waits in sight instead of being counted as failed.
+    waits in sight instead of being counted as failed. So is one that a newer version took over:
+    this worker is about to end, and one of that version goes on.
     """
     try:
         yield
-    except (StoreUnavailableError, StoreError) as error:
+    except (StoreUnavailableError, StoreError, StoreUpgradedError) as error:
         raise ApplicationError(str(error), type=STORE_UNAVAILABLE) from error
 
 
@@ -39,7 +40,8 @@ async def until_written(write: Callable[[], Awaitable[T]]) -> T:
     """Call `write` until the store takes it; what it writes must not be lost or done again.
 
     A cancellation of the dispatch comes too late to stop it. A worker that shuts down waits for
-    the write under way, but not for an outage: then CancelledError is raised.
+    the write under way, but not for an outage: then CancelledError is raised. A store that a
+    newer version took over is told as by `store_failures_told`.
     """
     pause_s = FIRST_PAUSE_S
     while True:
@@ -47,6 +49,8 @@ async def until_written(write: Callable[[], Awaitable[T]]) -> T:
             return await _uninterrupted(write())
         except (StoreUnavailableError, StoreError) as error:
             logger.warning("outcome_write_failed", extra={"error": str(error)})
+        except StoreUpgradedError as error:
+            raise ApplicationError(str(error), type=STORE_UNAVAILABLE) from error
         try:
             await asyncio.sleep(pause_s)
         except asyncio.CancelledError:

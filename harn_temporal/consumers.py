@@ -212,7 +212,7 @@ async def confirmed(log: EventLog, consumer_ids: Sequence[str]) -> AsyncIterator
         yield
     finally:
         confirming.cancel()
-        await asyncio.wait([confirming])
+        await asyncio.gather(confirming, return_exceptions=True)
 
 
 async def stop_consumer(handle: ConsumerHandle, grace: timedelta) -> None:

@@ -15,6 +15,7 @@ HarnTemporalError
 │   ├── StoreUnavailableError   the EventLog
 │   └── TemporalUnavailableError
 ├── StoreError                  an EventLog that can be reached but not used        exit 3
+├── StoreUpgradedError          an EventLog that a newer version has taken over     exit 3
 └── HandlerError                what a handler raises to steer its dispatch
     ├── Denied                  not retried, ends as failed
     └── Waiting                 not retried, ends as waiting
@@ -97,6 +98,16 @@ class TemporalUnavailableError(UnavailableError):
 
 class StoreError(HarnTemporalError):
     """The EventLog answers, but its content or version does not let us work with it."""
+
+    exit_code = 3
+
+
+class StoreUpgradedError(HarnTemporalError):
+    """A newer version of this program uses the EventLog; this process can do no more with it.
+
+    No StoreError: waiting does not help, so that whoever waits out a store that cannot be used
+    lets this one pass, up to the end of the process.
+    """
 
     exit_code = 3
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache, partial
+from typing import Any, TypeVar
 
 from temporalio.client import Client
 from temporalio.worker import Worker
@@ -57,6 +58,8 @@ from harn_temporal.workflows.dispatch import DispatchWorkflow
 from harn_temporal.workflows.pump import PumpWorkflow
 
 logger = logging.getLogger("harn_temporal.worker")
+
+T = TypeVar("T")
 
 DEFAULT_MAX_CONCURRENT = 16
 DEFAULT_GRACE = timedelta(seconds=10)
@@ -111,16 +114,20 @@ class RunningWorker:
     attempts: AttemptFigures
     _tasks: tuple[asyncio.Task[None], ...] = field(repr=False)
 
-    async def until(self, stop: asyncio.Event) -> None:
-        """Wait for `stop`. Raises what ended the worker, should it fail before."""
-        stopped = asyncio.ensure_future(stop.wait())
+    async def until(self, work: Coroutine[Any, Any, T]) -> T:
+        """What `work` gives. Raises what ended the worker, should it fail before.
+
+        StoreUpgradedError among that: then nothing that waits for this worker comes about.
+        """
+        wanted = asyncio.ensure_future(work)
         try:
-            await asyncio.wait({stopped, *self._tasks}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({wanted, *self._tasks}, return_when=asyncio.FIRST_COMPLETED)
             for task in self._tasks:
                 if task.done():
                     task.result()
+            return await wanted
         finally:
-            stopped.cancel()
+            wanted.cancel()
 
 
 @asynccontextmanager
@@ -210,7 +217,7 @@ async def running_worker(
             )
     finally:
         cancelling.cancel()
-        await asyncio.wait([cancelling])
+        await asyncio.gather(cancelling, return_exceptions=True)
         await _shut_down(workers, tasks, options.grace + SHUTDOWN_MARGIN)
         await wakes.sent()
 

@@ -185,10 +185,10 @@ async def _run(
         )
         showing = asyncio.create_task(seen.show())
         try:
-            result = await _result(handle, signals.told)
+            result = await worker.until(_result(handle, signals.told))
         finally:
             showing.cancel()
-            await asyncio.wait([showing])
+            await asyncio.gather(showing, return_exceptions=True)
         await seen.catch_up()
         return await _to_json(log, consumer, result, seen)
 
@@ -209,6 +209,7 @@ async def _result(handle: ConsumerHandle, told: asyncio.Event) -> ConsumeResult:
         ) from error
     finally:
         stopped.cancel()
+        ended.cancel()
 
 
 async def _to_json(

@@ -121,7 +121,7 @@ async def _dispatch(
     else:
         handle = started.handle
     try:
-        outcome = await handle.result()
+        outcome = await worker.until(handle.result())
     except WorkflowFailureError as error:
         raise DispatchFailedError(
             f"{accepted.workflow_id} was ended from outside: {error.cause}. Its records in the "

@@ -110,7 +110,7 @@ async def _serve(
         line("Ready. Ctrl-C stops.")
         told = {"package": manifest.package, "address": connection.address}
         logger.info("worker_started", extra=told)
-        await worker.until(signals.told)
+        await worker.until(signals.told.wait())
         logger.info("worker_stopping", extra=told)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from harn_temporal.canonical import clean_text
 from harn_temporal.eventlog import topics
 from harn_temporal.eventlog.fields import Malformed, integer, mapping, text
+from harn_temporal.eventlog.near_ids import near_ids
 from harn_temporal.eventlog.records import Record
 from harn_temporal.eventlog.statements import Row, Statements
 
@@ -65,6 +66,10 @@ class DeadLetterTables:
     def get(self, letter_id: str) -> StoredDeadLetter | None:
         rows = self._statements.rows("dead_letters.one", id=clean_text(letter_id))
         return _letter(rows[0]) if rows else None
+
+    def near(self, letter_id: str) -> list[str]:
+        """Ids like this one, the nearest first; at most three."""
+        return near_ids(self._statements, "dead_letters", clean_text(letter_id))
 
     def pending(self, event_id: str, trigger_id: str) -> StoredDeadLetter | None:
         """The latest pending one of an event for a trigger: what a replay of it may resolve."""

@@ -15,8 +15,10 @@ from harn_temporal.eventlog.cancel_requests import CancelRequestTables
 from harn_temporal.eventlog.circuits import CircuitTables
 from harn_temporal.eventlog.dead_letters import DeadLetterTables
 from harn_temporal.eventlog.dispatches import DispatchTables
+from harn_temporal.eventlog.event_index import EventIndex
 from harn_temporal.eventlog.gate_tables import GateStore, GateTables
 from harn_temporal.eventlog.inbox import InboxTables
+from harn_temporal.eventlog.outbox import OutboxTables
 from harn_temporal.eventlog.projections import Skipped
 from harn_temporal.eventlog.queue_tables import QueueStore, QueueTables
 from harn_temporal.eventlog.records import Append, Appended, ConsumerCursor, Record, TopicHead
@@ -75,6 +77,12 @@ class Reader(Protocol):
     @property
     def circuits(self) -> CircuitTables: ...
 
+    @property
+    def event_index(self) -> EventIndex: ...
+
+    @property
+    def outbox(self) -> OutboxTables: ...
+
     def read(self, topic: str, after: int = 0, limit: int = 1000) -> list[Record]:
         """Records strictly after the id `after`, in order."""
 
@@ -115,6 +123,8 @@ class Transaction(Reader, Protocol):
 
 class EventLog(Protocol):
     """Raises StoreUnavailableError where it cannot be reached, StoreError where it is damaged.
+
+    StoreUpgradedError says that a newer version of this program has taken it over.
 
     A caller that is cancelled while its transaction runs does not stop it: it commits or fails
     by itself. Append with a key where that matters.

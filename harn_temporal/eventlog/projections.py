@@ -8,15 +8,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from harn_temporal.errors import StoreError
+from harn_temporal.errors import StoreUpgradedError
 from harn_temporal.eventlog.bindings import BindingsProjection
 from harn_temporal.eventlog.cancel_requests import CancelRequestsProjection
 from harn_temporal.eventlog.circuits import CircuitsProjection
 from harn_temporal.eventlog.dead_letters import DeadLettersProjection
 from harn_temporal.eventlog.dispatches import DispatchesProjection
+from harn_temporal.eventlog.event_index import EventIndexProjection
 from harn_temporal.eventlog.fields import Malformed
 from harn_temporal.eventlog.gates import GatesProjection
 from harn_temporal.eventlog.inbox import InboxProjection
+from harn_temporal.eventlog.outbox import OutboxProjection
 from harn_temporal.eventlog.queues import QueuesProjection
 from harn_temporal.eventlog.records import Record
 from harn_temporal.eventlog.session import Session
@@ -64,6 +66,8 @@ PROJECTIONS: tuple[Projection, ...] = (
     TalliesProjection(),
     GatesProjection(),
     CircuitsProjection(),
+    EventIndexProjection(),
+    OutboxProjection(),
 )
 
 
@@ -140,12 +144,15 @@ def fold_all(statements: Statements, records: Iterable[Record]) -> None:
 
 
 def use_live_generation(session: Session) -> bool:
-    """Point the session to the tables in use; False where none are of this code's version."""
+    """Point the session to the tables in use; False where none are of this code's version.
+
+    Raises StoreUpgradedError where they are of a later one.
+    """
     rows = session.rows("generations.live")
     if rows and rows[0][1] > current_version():
-        raise StoreError(
-            "the EventLog is in use by a newer version of harn-temporal; "
-            "restart this process with that version"
+        raise StoreUpgradedError(
+            "a newer version of harn-temporal has upgraded the EventLog, which this process can "
+            "no longer use: upgrade harn-temporal here as well, then start this command again"
         )
     session.generation = rows[0][0] if rows and rows[0][1] == current_version() else 0
     return session.generation != 0

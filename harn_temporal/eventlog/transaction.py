@@ -13,8 +13,10 @@ from harn_temporal.eventlog.cancel_requests import CancelRequestTables
 from harn_temporal.eventlog.circuits import CircuitTables
 from harn_temporal.eventlog.dead_letters import DeadLetterTables
 from harn_temporal.eventlog.dispatches import DispatchTables
+from harn_temporal.eventlog.event_index import EventIndex
 from harn_temporal.eventlog.gate_tables import GateStore
 from harn_temporal.eventlog.inbox import InboxTables
+from harn_temporal.eventlog.outbox import OutboxTables
 from harn_temporal.eventlog.projections import Skipped, fold_all
 from harn_temporal.eventlog.provenance import sealed_headers, stored_hash
 from harn_temporal.eventlog.queue_tables import QueueStore
@@ -44,6 +46,8 @@ class StoreReader:
         self._tallies = TallyTables(session)
         self._gates = GateStore(session, now_ms)
         self._circuits = CircuitTables(session)
+        self._event_index = EventIndex(session)
+        self._outbox = OutboxTables(session)
 
     @property
     def now_ms(self) -> int:
@@ -84,6 +88,14 @@ class StoreReader:
     @property
     def tallies(self) -> TallyTables:
         return self._tallies
+
+    @property
+    def event_index(self) -> EventIndex:
+        return self._event_index
+
+    @property
+    def outbox(self) -> OutboxTables:
+        return self._outbox
 
     def read(self, topic: str, after: int = 0, limit: int = 1000) -> list[Record]:
         return self._session.read(_checked(topic), after, limit)

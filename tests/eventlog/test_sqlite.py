@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harn_temporal.errors import StoreError, StoreUnavailableError
+from harn_temporal.errors import StoreError, StoreUnavailableError, StoreUpgradedError
 from harn_temporal.eventlog import StoreSettings, open_event_log, sqlite
 from harn_temporal.eventlog.inbox import InboxProjection
 from harn_temporal.eventlog.log import Append
@@ -333,9 +333,9 @@ async def test_projections_of_another_version_are_made_anew(sqlite_lab, monkeypa
     assert two._writer.generation == 2
     monkeypatch.undo()
     for use in (one.append([note()]), one.query(lambda r: r.inbox.outcome("w"))):
-        with pytest.raises(StoreError, match="in use by a newer version"):
+        with pytest.raises(StoreUpgradedError, match="a newer version of harn-temporal has upgraded"):
             await use
-    with pytest.raises(StoreError, match="in use by a newer version"):
+    with pytest.raises(StoreUpgradedError, match="a newer version of harn-temporal has upgraded"):
         await sqlite_lab.open()
 
 

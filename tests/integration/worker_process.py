@@ -33,7 +33,7 @@ async def main(address: str, manifest: str, store: str, grace_s: str, pump: str)
     async with running_worker(client, log, load_manifest(Path(manifest)), options) as worker:
         sys.stdout.write("ready\n")
         sys.stdout.flush()
-        await worker.until(stop)
+        await worker.until(stop.wait())
     await log.close()
 
 

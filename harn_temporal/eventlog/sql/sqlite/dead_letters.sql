@@ -70,5 +70,14 @@ SELECT id, event_id, trigger_id, version, provider, kind, tenant_id, state, erro
 FROM @dead_letters
 WHERE id = :id
 
+-- name: dead_letters.below
+SELECT id FROM @dead_letters WHERE id <= :id ORDER BY id DESC LIMIT :limit
+
+-- name: dead_letters.above
+SELECT id FROM @dead_letters WHERE id > :id ORDER BY id LIMIT :limit
+
+-- name: dead_letters.holding
+SELECT id FROM @dead_letters WHERE instr(id, :part) > 0 LIMIT :limit
+
 -- name: dead_letters.depth
 SELECT count(*) FROM @dead_letters WHERE state = 'pending'
