@@ -42,6 +42,8 @@ class CelExpression:
         self._program = program
         self._paths = paths
         self.headers = headers_named(paths)
+        self.names = frozenset(path[0] for path in paths)
+        """What it reads from, of the names that it was compiled over, and those it binds itself."""
 
     def evaluate(self, event: Mapping[str, Any]) -> Any:
         """The value for `event`, a TriggerEvent as JSON; None where a field it needs is missing.

@@ -10,8 +10,8 @@ from harn_temporal.cli import trigger_operations
 from harn_temporal.cli.options import JsonOption, common_options
 
 if TYPE_CHECKING:
+    from harn_temporal.eventlog.outbox import OutboxDispatch
     from harn_temporal.inspection.bindings import BindingView, TriggerView
-    from harn_temporal.inspection.dispatches import Dispatch
 
 LATEST = 10
 
@@ -115,7 +115,7 @@ def _print_trigger(view: TriggerView) -> None:
         _print_dispatches(list(view.latest))
 
 
-def _print_dispatches(dispatches: list[Dispatch]) -> None:
+def _print_dispatches(dispatches: list[OutboxDispatch]) -> None:
     from harn_temporal.cli.tables import Column, print_table
 
     columns = [

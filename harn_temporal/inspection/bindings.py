@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,8 @@ from harn_temporal.clock import rfc3339
 from harn_temporal.errors import NotFoundError
 from harn_temporal.eventlog.bindings import StoredBinding
 from harn_temporal.eventlog.log import EventLog, Reader
-from harn_temporal.inspection.dispatches import Dispatch, Figures, dispatches
+from harn_temporal.eventlog.outbox import OutboxDispatch
+from harn_temporal.inspection.dispatches import Figures, dispatch_json, figures_by_binding
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +46,20 @@ class TriggerView:
     trigger_id: str
     versions: tuple[BindingView, ...]
     definition: dict[str, Any] | None
-    latest: tuple[Dispatch, ...]
+    latest: tuple[OutboxDispatch, ...]
 
     def to_json(self) -> dict[str, Any]:
         return {
             "trigger_id": self.trigger_id,
             "versions": [version.to_json() for version in self.versions],
             "definition": self.definition,
-            "latest": [dispatch.to_json() for dispatch in self.latest],
+            "latest": [dispatch_json(dispatch) for dispatch in self.latest],
         }
 
 
 async def bindings(log: EventLog) -> list[BindingView]:
     """Every version of every trigger, by package, trigger and version."""
-    states = await log.query(lambda reader: reader.bindings.states())
-    figures = (await dispatches(log)).figures
-    return [BindingView(state, figures.get(state.binding_key, Figures())) for state in states]
+    return await log.query(lambda reader: _views(reader, reader.bindings.states()))
 
 
 async def trigger(log: EventLog, wanted: str, *, latest: int) -> TriggerView:
@@ -68,26 +68,31 @@ async def trigger(log: EventLog, wanted: str, *, latest: int) -> TriggerView:
     Raises NotFoundError, which names the nearest ids.
     """
 
-    def look_up(reader: Reader) -> tuple[list[StoredBinding], dict[str, Any] | None]:
+    def look_up(reader: Reader) -> TriggerView:
         states = reader.bindings.states()
         found = [state for state in states if wanted in {state.trigger_id, state.binding_key}]
         if not found:
             raise NotFoundError(_unknown(wanted, states))
         newest = max(found, key=lambda state: state.version)
-        return found, reader.bindings.definition(newest.trigger_id, newest.version)
+        return TriggerView(
+            newest.trigger_id,
+            tuple(_views(reader, sorted(found, key=lambda state: state.version))),
+            reader.bindings.definition(newest.trigger_id, newest.version),
+            tuple(_latest(reader, {state.binding_key for state in found}, latest)),
+        )
 
-    found, definition = await log.query(look_up)
-    trigger_id = found[0].trigger_id
-    seen = await dispatches(log, {state.binding_key for state in found}, latest)
-    versions = sorted(found, key=lambda state: state.version)
-    return TriggerView(
-        trigger_id,
-        tuple(
-            BindingView(state, seen.figures.get(state.binding_key, Figures())) for state in versions
-        ),
-        definition,
-        tuple(seen.latest),
-    )
+    return await log.query(look_up)
+
+
+def _views(reader: Reader, states: Sequence[StoredBinding]) -> list[BindingView]:
+    figures = figures_by_binding(reader.outbox.figures())
+    return [BindingView(state, figures.get(state.binding_key, Figures())) for state in states]
+
+
+def _latest(reader: Reader, binding_keys: Collection[str], limit: int) -> list[OutboxDispatch]:
+    """The newest last."""
+    found = [each for key in binding_keys for each in reader.outbox.latest(key, limit)]
+    return sorted(found, key=lambda each: (each.at_ms, each.event_id, each.workflow_id))[-limit:]
 
 
 def _unknown(wanted: str, states: list[StoredBinding]) -> str:

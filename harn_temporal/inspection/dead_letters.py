@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,8 +134,7 @@ def _matching(reader: Reader, wanted: str) -> list[StoredDeadLetter]:
 
 
 def _unknown(reader: Reader, wanted: str) -> str:
-    ids = [letter.id for letter in reader.dead_letters.all()]
-    near = difflib.get_close_matches(wanted, ids, n=3, cutoff=0.8)
+    near = reader.dead_letters.near(wanted)
     if near:
         return f"no dead letter {wanted}. Did you mean {' or '.join(near)}?"
     return f"no dead letter {wanted}. `harn-temporal dlq ls --all` shows them"

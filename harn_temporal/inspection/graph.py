@@ -6,9 +6,6 @@ own id, so its nodes have the ids of those it replays: each dispatch is folded b
 
 from __future__ import annotations
 
-import difflib
-import uuid
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,13 +14,6 @@ from harn_temporal.errors import NotFoundError, StoreError
 from harn_temporal.eventlog.log import EventLog, Reader, Record
 from harn_temporal.eventlog.topics import ACTION_GRAPH
 from harn_temporal.headers import IDEMPOTENCY_KEY
-from harn_temporal.inspection.paging import records_of
-
-CLOCK_SKEW_MS = 60 * 60 * 1000
-"""Updates are looked for from so long before the event was made: hosts' clocks differ."""
-
-REMEMBERED = 2000
-"""Ids of other events that a mistyped one is compared with."""
 
 NODE_KEYS = (
     "id", "label", "kind", "status", "outcome", "trace_id", "stage_id", "node_id", "worker_id",
@@ -112,74 +102,30 @@ async def event_graph(log: EventLog, event_id: str) -> EventGraph:
     The updates of replays that Harn gave an id of their own are part of it.
     """
     graph = EventGraph(event_id)
-    start = await log.query(lambda reader: _start(reader, event_id))
-    others = await _fold_from(log, graph, start)
-    if not graph.dispatches and start:  # an id that promises a time after its own updates
-        others = await _fold_from(log, graph, 0)
+    for record in await log.query(lambda reader: _updates(reader, event_id)):
+        graph.fold(record)
     if not graph.dispatches:
-        raise NotFoundError(await log.query(lambda reader: _unknown(reader, event_id, others)))
+        raise NotFoundError(await log.query(lambda reader: _unknown(reader, event_id)))
     return graph
 
 
-async def _fold_from(log: EventLog, graph: EventGraph, start: int) -> list[str]:
-    """Fold what is about the event; returns the last ids of other events."""
-    others: dict[str, None] = {}
-    async for record, about in _updates(log, graph.event_id, start):
-        if about:
-            graph.fold(record)
-        elif (other := record.headers.get("event_id")) is not None:
-            others.pop(other, None)
-            others[other] = None
-            if len(others) > REMEMBERED:
-                del others[next(iter(others))]
-    return list(others)
+def _updates(reader: Reader, event_id: str) -> list[Record]:
+    return [
+        record
+        for record_id in reader.event_index.updates(event_id)
+        for record in reader.read(ACTION_GRAPH, record_id - 1, 1)
+        if record.event_id == record_id
+    ]
 
 
-async def _updates(log: EventLog, event_id: str, start: int) -> AsyncIterator[tuple[Record, bool]]:
-    quoted = f'"replay_of_event_id":"{event_id}"'.encode()
-    async for record in records_of(log, ACTION_GRAPH, start):
-        about = record.headers.get("event_id") == event_id
-        if not about and quoted in record.raw:
-            about = _mapping(_payload(record).get("context")).get("replay_of_event_id") == event_id
-        yield record, about
-
-
-def _start(reader: Reader, event_id: str) -> int:
-    """The id after which the updates of an event may lie, by the time in its UUIDv7."""
-    made_at_ms = _made_at_ms(event_id)
-    if made_at_ms is None:
-        return 0
-    low, high = 0, reader.head(ACTION_GRAPH)
-    while low < high:
-        middle = (low + high) // 2
-        found = reader.read(ACTION_GRAPH, middle, 1)
-        if found and found[0].occurred_at_ms < made_at_ms - CLOCK_SKEW_MS:
-            low = max(found[0].event_id, middle + 1)
-        else:
-            high = middle
-    return low
-
-
-def _made_at_ms(event_id: str) -> int | None:
-    try:
-        made = uuid.UUID(event_id.rpartition("_")[2])
-    except ValueError:
-        return None
-    return made.int >> 80 if made.version == 7 else None  # noqa: PLR2004 - the UUID's version
-
-
-def _unknown(reader: Reader, event_id: str, others: list[str]) -> str:
+def _unknown(reader: Reader, event_id: str) -> str:
     """Why nothing is known: the event waits for its dispatch, or there is no such event."""
-    packages = sorted({state.package for state in reader.bindings.states()})
-    for package in packages:
-        for dispatch in reader.dispatches.waiting(package):
-            if dispatch.workflow_id.endswith(f"/{event_id}"):
-                return (
-                    f"event {event_id} is in the inbox, and its dispatch has not begun; "
-                    "`harn-temporal doctor` says whether a worker pumps"
-                )
-    near = [other for other in reversed(others) if event_id and event_id in other][:3]
-    near = near or difflib.get_close_matches(event_id, others, n=3, cutoff=0.8)
+    if reader.event_index.of_event(event_id):
+        return (
+            f"event {event_id} is in the inbox, and its dispatch has not begun; "
+            "`harn-temporal doctor` says whether a worker pumps"
+        )
+    near = reader.event_index.near(event_id)
     if near:
         return f"no dispatch of an event {event_id}. Did you mean {' or '.join(near)}?"
     return f"no dispatch of an event {event_id}. `harn-temporal trigger show ID` lists the latest"

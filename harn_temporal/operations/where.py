@@ -21,8 +21,13 @@ class Where:
         self.source = source
         self._expression: CelExpression = compile_cel(source, NAMES)
 
+    @property
+    def reads_event(self) -> bool:
+        """Whether it asks for something that only the event itself tells."""
+        return "event" in self._expression.names
+
     def holds(self, event: dict[str, Any], binding: dict[str, Any], progress: Progress) -> bool:
-        """Raises ExpressionError, naming the event, where the expression fails for it."""
+        """`event` holds its id at least. Raises ExpressionError where that fails, naming it."""
         try:
             return self._expression.holds_in(_scope(event, binding, progress))
         except ExpressionError as error:

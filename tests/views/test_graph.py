@@ -7,6 +7,8 @@ from harn_temporal.dispatch_records import end_key, pending_key, start_key, trig
 from harn_temporal.dispatch_records.keys import workflow_of
 from harn_temporal.eventlog.log import Append
 from harn_temporal.eventlog.topics import ACTION_GRAPH
+from harn_temporal.eventlog.transaction import StoreReader
+from harn_temporal.inspection.graph import event_graph
 
 
 def nodes(graph: Any) -> dict[str, tuple[str, str]]:
@@ -134,13 +136,31 @@ def test_a_terminal_obeys_nothing_in_an_error(world: Any) -> None:
     assert "\x1b" not in out
 
 
+def ingested(world: Any, *events: Any) -> None:
+    from harn_temporal.ingestion import ingest
+    from harn_temporal.registry import register
+
+    async def work(log: Any) -> None:
+        bindings = await register(log, "demo", [world.binding()])
+        for event in events:
+            await ingest(log, bindings, event, package="demo")
+
+    world.fill(work)
+
+
 def test_an_unknown_event_names_the_nearest(world: Any) -> None:
     event = world.event()
+    ingested(world, event, *(world.event() for _ in range(3)))
     world.fill(lambda log: world.dispatch(log, event, "fine"))
-    mistyped = event.id[:-1] + ("0" if event.id[-1] != "0" else "1")
-    code, out, err = world.run("graph", mistyped)
-    assert (code, out) == (2, "")
-    assert f"no dispatch of an event {mistyped}. Did you mean {event.id}?" in err
+    other = {"0": "1"}
+    for place in (-1, -20, 12):  # at its end, before the middle, where the UUID begins
+        id_ = event.id
+        mistyped = (
+            id_[:place] + other.get(id_[place], "0") + (id_[place + 1 :] if place + 1 else "")
+        )
+        code, out, err = world.run("graph", mistyped)
+        assert (code, out) == (2, "")
+        assert f"no dispatch of an event {mistyped}. Did you mean {event.id}" in err
     code, _, err = world.run("graph", event.id[-8:])
     assert (code, f"Did you mean {event.id}?" in err) == (2, True)
     code, _, err = world.run("graph", "nothing-like-it")
@@ -148,52 +168,58 @@ def test_an_unknown_event_names_the_nearest(world: Any) -> None:
 
 
 def test_an_event_in_the_inbox_is_told_from_one_that_is_not_there(world: Any) -> None:
-    from harn_temporal.ingestion import ingest
-    from harn_temporal.registry import register
-
     event = world.event()
-
-    async def work(log: Any) -> None:
-        bindings = await register(log, "demo", [world.binding()])
-        await ingest(log, bindings, event, package="demo")
-
-    world.fill(work)
+    ingested(world, event)
     code, _, err = world.run("graph", event.id)
     assert code == 2
     assert "is in the inbox, and its dispatch has not begun" in err
 
 
-def test_events_long_before_and_after_are_not_read(
-    world: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The updates of a late event are found without a look at what came hours before."""
-    from harn_temporal.inspection import graph as module
-
-    late = []
+def test_only_the_updates_of_the_event_are_read(world: Any) -> None:
+    """However many there are of others, before and after it."""
+    early, late = world.event(), world.event()
+    asked: list[tuple[str, int]] = []
 
     async def work(log: Any) -> Any:
+        await world.dispatch(log, early, "failed", "dead")
         for _ in range(8):
             await world.dispatch(log, world.event(), "fine")
-            world.at_ms += 3_600_000
-        late.append(world.event())
-        await world.dispatch(log, late[0], "fine")
-        seen = []
-        whole = module.records_of
+        await world.dispatch(log, late, "fine")
+        await world.dispatch(log, early, "fine", replay=1)
+        read = StoreReader.read
 
-        async def counted(*arguments: Any) -> Any:
-            async for record in whole(*arguments):
-                seen.append(record.event_id)
-                yield record
+        def counted(reader: Any, topic: str, after: int = 0, limit: int = 1000) -> Any:
+            asked.append((topic, limit))
+            return read(reader, topic, after, limit)
 
-        monkeypatch.setattr(module, "records_of", counted)
-        found = await module.event_graph(log, late[0].id)
-        return found, seen, await log.query(lambda reader: reader.head(ACTION_GRAPH))
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(StoreReader, "read", counted)
+            return [len((await event_graph(log, each.id)).merged.nodes) for each in (early, late)]
 
-    found, seen, head = world.fill(work)
-    assert len(found.merged.nodes) == 2
-    assert seen == list(range(seen[0], head + 1))
-    assert head == 27
-    assert len(seen) == 6  # of the event itself, and of the one an hour before
+    assert world.fill(work) == [5, 2]
+    updates = 7 + 3, 3  # of two attempts and their ends, with the replay's; of one attempt
+    assert asked == [(ACTION_GRAPH, 1)] * sum(updates)
+
+
+def test_a_replay_of_harn_is_found_by_what_it_replays(world: Any) -> None:
+    event = world.event()
+    update = {
+        "context": {"replay_of_event_id": event.id},
+        "observability": {"action_graph_nodes": [{"id": "harns"}], "action_graph_edges": []},
+    }
+
+    async def work(log: Any) -> None:
+        await world.dispatch(log, event, "fine")
+        record = Append(ACTION_GRAPH, "action_graph_update", update, {"event_id": "another"})
+        await log.append([record])
+
+    world.fill(work)
+    assert "harns" in nodes_named(world.json("graph", event.id))
+    assert nodes_named(world.json("graph", "another")) == ["harns"]
+
+
+def nodes_named(graph: Any) -> list[str]:
+    return [node["id"] for node in graph["nodes"]]
 
 
 def test_an_id_from_the_future_is_found_all_the_same(world: Any) -> None:
