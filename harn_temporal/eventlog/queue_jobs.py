@@ -133,15 +133,17 @@ class QueueJobs:
     def _count(
         self, lanes: Counter[tuple[int, int]], claimed: Counter[int], ended: list[int]
     ) -> None:
-        # A lane whose count is as before may still have another oldest job.
-        self._statements.run_many(
-            "queues.change_lane",
-            [
-                {"group_id": group_id, "rank": rank, "change": change}
-                for (group_id, rank), change in lanes.items()
-                if group_id
-            ],
-        )
+        turned: set[int] = set()
+        for (group_id, rank), change in lanes.items():
+            if not group_id:
+                continue
+            # A lane whose count is as before may still have another oldest job.
+            [(ready,)] = self._statements.rows(
+                "queues.change_lane", group_id=group_id, rank=rank, change=change
+            )
+            if (ready == 0) != (ready == change):
+                turned.add(group_id)
+        self._statements.run_many("queues.note_ready", [{"group_id": each} for each in turned])
         self._statements.run_many(
             "queues.count_claimed",
             [{"group_id": group, "change": change} for group, change in claimed.items() if change],

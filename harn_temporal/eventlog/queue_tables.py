@@ -222,7 +222,7 @@ class QueueTables:
 
     def round(self, queue: str, dimension: str) -> RoundFigures:
         rows = self._statements.rows("queues.round", queue=queue, dimension=dimension)
-        return RoundFigures(*rows[0]) if rows else RoundFigures(None, 0, 0)
+        return RoundFigures(*rows[0][:3]) if rows else RoundFigures(None, 0, 0)
 
     def waiting_since(self, queue: str, until_ms: int) -> int:
         """How many ready jobs could have been claimed at `until_ms` already."""

@@ -11,8 +11,10 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from harn_temporal.eventlog.statements import Statements
+from harn_temporal.scheduler import selection as selecting
 from harn_temporal.scheduler.candidates import RANKS, Candidate
 from harn_temporal.scheduler.policy import Policy
 from harn_temporal.scheduler.selection import Allowed, ReadyJobs, Selection
@@ -61,8 +63,11 @@ class QueueWindow(ReadyJobs):
         self._policy = policy
         self._scope = {"queue": queue, "dimension": policy.fairness_key}
         rows = statements.rows("queues.round", **self._scope)
-        self._last_key: str | None = rows[0][0] if rows else None
-        self.rounds, self.starvations = rows[0][1:] if rows else (0, 0)
+        self._last_key: str | None
+        self._given_to: str | None
+        self._last_key, self.rounds, self.starvations, self._given_from, self._given_to = (
+            rows[0] if rows else (None, 0, 0, "", None)
+        )
         self._round_changed = False
         self._page = min(_PAGE, wanted + 1)
         self._ages: tuple[_ByAge, ...] | None = None
@@ -108,33 +113,56 @@ class QueueWindow(ReadyJobs):
         return found
 
     def credited(self) -> Iterator[str]:
-        last = self._last_key
-        if last is not None:
+        last, given_to = self._last_key or "", self._given_to
+        if given_to is None:
             yield from self._credited_after(last, None)
-        yield from self._credited_after("", last)
+            yield from self._credited_after("", last)
+        elif given_to >= last:
+            yield from self._credited_after(last, given_to)
+        else:
+            yield from self._credited_after(last, None)
+            yield from self._credited_after("", given_to)
 
     def refill(self, policy: Policy, allowed: Allowed) -> None:
-        self.rounds += 1
+        if self._given_to is None:
+            self.rounds += 1
+            self._given_from = self._last_key or ""
+        keys = list(islice(self._ungiven(), selecting.GRANTED_AT_ONCE + 1))
+        now = keys[: selecting.GRANTED_AT_ONCE]
+        self._given_to = None if now == keys else now[-1]
         self._round_changed = True
-        # What this transaction knows better than the tables is dealt with here, the rest there.
-        known = {*self._touched, *self._heads, *self._in_flight, *self._changed}
-        params = {**self._scope, "round": self.rounds}
-        self._statements.run(
-            "queues.refill",
-            **params,
-            queue_id=self._queue_id,
-            credit=policy.default_weight * policy.quantum,
-            cap=policy.max_concurrent_per_key,
-            but=json.dumps(sorted({*known, *self._excluded})),
-        )
-        self._statements.run_many(
-            "queues.reweigh",
-            [{**params, "key": key, "credit": policy.grant(key)} for key in policy.weights],
-        )
-        for key in known:
-            if allowed(key) and self.heads(key):
+        for key in now:
+            if allowed(key):
                 self._set_balance(key, policy.grant(key))
         self._forget_credited()
+
+    def _ungiven(self) -> Iterator[str]:
+        """Keys with ready jobs that the present round has not come to, in the order of turns."""
+        start, after = self._given_from, self._given_to
+        if after is None or after > start:
+            yield from self._ready_after(start if after is None else after, None)
+            after = ""
+        yield from self._ready_after(after, start)
+
+    def _ready_after(self, after: str, until: str | None) -> Iterator[str]:
+        limit = selecting.GRANTED_AT_ONCE + 1
+        while True:
+            rows = self._statements.rows(
+                "queues.ready_keys",
+                queue_id=self._queue_id,
+                dimension=self._policy.fairness_key,
+                after=after,
+                limit=limit,
+            )
+            for (key,) in rows:
+                if until is not None and key > until:
+                    return
+                # What this transaction has taken, the tables do not know yet.
+                if key not in self._touched or self.heads(key):
+                    yield key
+            if len(rows) < limit:
+                return
+            after = rows[-1][0]
 
     def take(self, selection: Selection) -> None:
         """Apply a selection: its job is no longer ready."""
@@ -154,7 +182,8 @@ class QueueWindow(ReadyJobs):
             self._round_changed = True
 
     def pass_over(self, candidate: Candidate) -> None:
-        """The job is not ready after all."""
+        """The job is not ready after all, or not for who asks here."""
+        self._touched.add(candidate.key)
         self._stale.setdefault(candidate.key, {})[candidate.lane, candidate.rank] = candidate
 
     def defer(self) -> list[str]:
@@ -174,6 +203,8 @@ class QueueWindow(ReadyJobs):
                 **self._scope,
                 last_key=self._last_key,
                 rounds=self.rounds,
+                given_from=self._given_from,
+                given_to=self._given_to,
                 starvations=self.starvations,
             )
         self._statements.run_many(
@@ -183,7 +214,6 @@ class QueueWindow(ReadyJobs):
                     **self._scope,
                     "key": key,
                     "credit": self._balances[key],
-                    "round": self.rounds,
                     "selected": self._selected.pop(key, 0),
                 }
                 for key in sorted(self._changed)
@@ -271,7 +301,7 @@ class QueueWindow(ReadyJobs):
                     continue
                 if self.heads(key):
                     yield key
-                else:
+                elif key not in self._touched:
                     self._idle.add(key)
             if not more:
                 return
@@ -305,7 +335,6 @@ class QueueWindow(ReadyJobs):
                     **self._scope,
                     "key": key,
                     "credit": self._balances[key],
-                    "round": self.rounds,
                     "selected": 0,
                 }
                 for key in sorted(self._changed)

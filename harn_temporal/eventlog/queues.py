@@ -24,7 +24,7 @@ _LATEST_MS = 2**62
 
 class QueuesProjection:
     name = "queues"
-    version = 2
+    version = 3
 
     def folds(self, topic: str) -> bool:
         return topic.startswith(topics.WORKER_PREFIX)

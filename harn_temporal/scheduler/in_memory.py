@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+from harn_temporal.scheduler import selection as selecting
 from harn_temporal.scheduler.candidates import Candidate
 from harn_temporal.scheduler.policy import Policy
 from harn_temporal.scheduler.selection import Allowed, ReadyJobs, Selection
@@ -18,6 +19,8 @@ class MemoryJobs(ReadyJobs):
         self.rounds = 0
         self.starvation_promotions = 0
         self._last_key: str | None = None
+        self._given_from = ""
+        self._given_to: str | None = None
 
     @property
     def last_key(self) -> str | None:
@@ -34,15 +37,24 @@ class MemoryJobs(ReadyJobs):
         return self.claims[key]
 
     def credited(self) -> Iterator[str]:
-        keys = sorted(key for key, credit in self.credits.items() if credit > 0)
-        last = self._last_key
-        if last is None:
-            return iter(keys)
-        return iter([*(k for k in keys if k > last), *(k for k in keys if k <= last)])
+        last, given_to = self._last_key or "", self._given_to
+        turn = _turn_after(last)
+        for key in sorted((key for key, credit in self.credits.items() if credit > 0), key=turn):
+            if given_to is None or (given_to != last and turn(key) <= turn(given_to)):
+                yield key
 
     def refill(self, policy: Policy, allowed: Allowed) -> None:
-        self.rounds += 1
-        for key in {job.key for job in self.ready}:
+        given_to = self._given_to
+        if given_to is None:
+            self.rounds += 1
+            self._given_from = self._last_key or ""
+        turn = _turn_after(self._given_from)
+        keys = sorted({job.key for job in self.ready}, key=turn)
+        if given_to is not None:
+            keys = [key for key in keys if turn(key) > turn(given_to)]
+        now = keys[: selecting.GRANTED_AT_ONCE]
+        self._given_to = None if now == keys else now[-1]
+        for key in now:
             if allowed(key):
                 self.credits[key] = policy.grant(key)
 
@@ -55,3 +67,8 @@ class MemoryJobs(ReadyJobs):
         if selection.spends:
             self.credits[candidate.key] -= 1
             self._last_key = candidate.key
+
+
+def _turn_after(last: str) -> Callable[[str], tuple[bool, str]]:
+    """Sorts keys into the order of their turns after the key `last`, which comes at the end."""
+    return lambda key: (key <= last, key)

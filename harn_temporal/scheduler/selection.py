@@ -9,6 +9,9 @@ from typing import Literal, Protocol
 from harn_temporal.scheduler.candidates import RANKS, Candidate
 from harn_temporal.scheduler.policy import Policy
 
+GRANTED_AT_ONCE = 1000
+"""Keys that get the credits of a round together. One round of a million would take seconds."""
+
 Decision = Literal["priority", "fair-share", "starvation-deadline"]
 Allowed = Callable[[str], bool]
 
@@ -31,11 +34,16 @@ class ReadyJobs(Protocol):
     def credited(self) -> Iterable[str]:
         """The keys with a positive balance in sorted order, beginning after `last_key`.
 
-        They wrap round up to `last_key` itself. Keys without ready jobs may be among them.
+        They wrap round up to `last_key` itself; while a round is being given out, they end where
+        it has come to. Keys without ready jobs may be among them.
         """
 
     def refill(self, policy: Policy, allowed: Allowed) -> None:
-        """Give the credits of one round to every allowed key that has ready jobs."""
+        """Give the credits of one round to the allowed keys that have ready jobs.
+
+        To GRANTED_AT_ONCE keys with ready jobs, in the order of their turns; the next time to
+        those after them, until all have been passed. What comes then is the next round.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +84,9 @@ def _fair_share(jobs: ReadyJobs, policy: Policy, now_ms: int, allowed: Allowed) 
             return Selection(oldest, "starvation-deadline", starved=True)
     chosen = _by_credit(jobs, now_ms, allowed)
     if chosen is None and _oldest_of_each_rank(jobs, allowed):
-        jobs.refill(policy, allowed)
-        chosen = _by_credit(jobs, now_ms, allowed)
+        while chosen is None:  # some key is eligible: its turn comes in this round or the next
+            jobs.refill(policy, allowed)
+            chosen = _by_credit(jobs, now_ms, allowed)
     return chosen
 
 

@@ -9,7 +9,7 @@ from harn_temporal.errors import UsageError
 from harn_temporal.queue.models import Claim, Settlement
 from harn_temporal.queue.operations import WorkerQueue, enqueue_many
 from harn_temporal.queue.reading import figures, list_jobs, load_job, scheduler_figures
-from harn_temporal.scheduler import Policy
+from harn_temporal.scheduler import Policy, selection
 
 REF = Claim.ref.fget
 
@@ -382,6 +382,10 @@ def keys_of(claims):
     return [claim.scheduling.fairness_key for claim in claims.claims]
 
 
+async def credits_of(log):
+    return {k.key: k.credit for k in await log.query(lambda r: r.queues.keys("triage", "tenant"))}
+
+
 async def test_a_key_that_comes_back_finds_its_balance(log, new_job):
     """It was passed over while it had nothing ready, in a scan that found its balance."""
     policy = Policy(strategy="drr", starvation_age_ms=0, weights={"a": 3, "b": 3})
@@ -399,10 +403,30 @@ async def test_a_key_at_its_cap_gets_no_credits(log, new_job):
     assert keys_of(await queue.claim("c")) == ["a"]
     await enqueue_many(log, [new_job(2, "b"), new_job(3, "a")])
     assert keys_of(await queue.claim("c", 9)) == ["b"]
-    credits_of = await log.query(
-        lambda r: {k.key: k.credit for k in r.queues.keys("triage", "tenant")}
-    )
-    assert credits_of == {"a": 0, "b": 0}
+    assert await credits_of(log) == {"a": 0, "b": 0}
+
+
+async def test_a_key_that_runs_out_in_a_batch_gets_no_credits(log, new_job):
+    queue = WorkerQueue(log, "triage", Policy(strategy="drr", starvation_age_ms=0))
+    await enqueue_many(log, [new_job(1, "a"), new_job(2, "b"), new_job(3, "b"), new_job(4, "b")])
+    assert keys_of(await queue.claim("c", 3)) == ["a", "b", "b"]
+    assert await credits_of(log) == {"a": 0, "b": 0}
+
+
+async def test_a_round_of_many_keys_is_given_out_in_pieces(log, new_job, monkeypatch):
+    monkeypatch.setattr(selection, "GRANTED_AT_ONCE", 10)
+    policy = Policy(strategy="drr", starvation_age_ms=0, default_weight=2)
+    queue = WorkerQueue(log, "triage", policy)
+    keys = [f"k{n:02}" for n in range(25)]
+    await enqueue_many(log, [new_job(n, key) for n, key in enumerate(keys * 4)])
+    most, order = [], []
+    for _ in range(100):
+        order += keys_of(await queue.claim("c"))
+        granted = await log.query(lambda r: r.queues.keys("triage", "tenant"))
+        most.append(sum(each.credit > 0 for each in granted))
+    assert most[:12] == [10] * 10 + [20] * 2
+    assert order == keys * 4
+    assert (await log.query(lambda r: r.queues.round("triage", "tenant"))).rounds == 2
 
 
 async def test_age_and_credit_in_one_batch(log, new_job, clock):

@@ -7,6 +7,7 @@ import json
 import random
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +20,7 @@ from harn_temporal.queue.models import ClaimOrder
 from harn_temporal.queue.operations import WorkerQueue, enqueue_many
 from harn_temporal.queue.reading import figures, list_jobs, scheduler_figures
 from harn_temporal.scheduler import Candidate, Policy, select
+from harn_temporal.scheduler import selection as selecting
 from harn_temporal.scheduler.in_memory import MemoryJobs
 
 START_MS = 1_700_000_000_000
@@ -248,10 +250,11 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=150)
-@given(POLICIES, STEPS, st.sets(st.sampled_from(["a", "t1"]), max_size=1))
-def test_the_index_chooses_what_a_list_would(policy, steps, excluded):
-    asyncio.run(check_choices(policy, steps, excluded))
+@settings(deadline=None, max_examples=200)
+@given(POLICIES, STEPS, st.sets(st.sampled_from(["a", "t1"]), max_size=1), st.integers(1, 4))
+def test_the_index_chooses_what_a_list_would(policy, steps, excluded, granted_at_once):
+    with patch.object(selecting, "GRANTED_AT_ONCE", granted_at_once):
+        asyncio.run(check_choices(policy, steps, excluded))
 
 
 async def check_choices(policy, steps, excluded) -> None:  # noqa: PLR0912 - a line a step

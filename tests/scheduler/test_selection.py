@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import count
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harn_temporal.scheduler import Candidate, Policy, receipt, select
+from harn_temporal.scheduler import Candidate, Policy, receipt, select, selection
 from harn_temporal.scheduler.in_memory import MemoryJobs
 
 MINUTE = 60_000
@@ -182,17 +183,23 @@ def queue_of(items):
     return MemoryJobs([job(n, key, rank, at) for n, (key, rank, at) in enumerate(items)])
 
 
+@pytest.mark.parametrize("granted_at_once", [1, 2, 1000])
+def test_shares_are_within_one_quantum_whatever_the_order(granted_at_once):
+    with patch.object(selection, "GRANTED_AT_ONCE", granted_at_once):
+        check_shares()
+
+
 @given(st.permutations("a" * 40 + "b" * 40 + "c" * 40), st.integers(1, 3), st.data())
-def test_shares_are_within_one_quantum_whatever_the_order(order, quantum, data):
+def check_shares(order, quantum, data):
     """While all keys are backlogged, each has had its weight in every round, up to one round."""
     weights = {key: data.draw(st.integers(1, 3), key) for key in "abc"}
     policy = Policy(strategy="drr", starvation_age_ms=0, quantum=quantum, weights=weights)
     jobs = MemoryJobs([job(n, key) for n, key in enumerate(order)])
     served = Counter()
     while all(any(each.key == key for each in jobs.ready) for key in "abc"):
-        selection = select(jobs, policy, 0)
-        jobs.take(selection)
-        served[selection.candidate.key] += 1
+        chosen = select(jobs, policy, 0)
+        jobs.take(chosen)
+        served[chosen.candidate.key] += 1
         for key in "abc":
             due = (jobs.rounds - 1) * policy.grant(key)
             assert due <= served[key] <= due + policy.grant(key)

@@ -30,10 +30,14 @@ CREATE TABLE @queue_group_keys (
   dimension TEXT NOT NULL,
   key TEXT NOT NULL,
   group_id INTEGER NOT NULL,
+  ready INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (queue_id, dimension, key, group_id)
 ) WITHOUT ROWID;
 
 CREATE UNIQUE INDEX @queue_group_keys_by_group ON @queue_group_keys (group_id, dimension);
+
+CREATE INDEX @queue_group_keys_ready
+ON @queue_group_keys (queue_id, dimension, key) WHERE ready = 1;
 
 CREATE TABLE @queue_lanes (
   group_id INTEGER NOT NULL,
@@ -201,6 +205,14 @@ UPDATE @queue_lanes SET
     LIMIT 1
   )
 WHERE group_id = :group_id AND rank = :rank
+RETURNING ready
+
+-- name: queues.note_ready
+-- Of a group in which a lane got its first job, or lost its last one.
+UPDATE @queue_group_keys SET ready = 1 - ready
+WHERE group_id = :group_id AND ready <> EXISTS (
+  SELECT 1 FROM @queue_lanes WHERE group_id = :group_id AND ready > 0
+)
 
 -- name: queues.count_claimed
 UPDATE @queue_groups SET claimed = claimed + :change WHERE group_id = :group_id
@@ -310,57 +322,39 @@ ORDER BY key
 LIMIT :limit
 
 -- name: queues.round
-SELECT last_key, rounds, starvations FROM harn_temporal_queue_rounds
+SELECT last_key, rounds, starvations, given_from, given_to FROM harn_temporal_queue_rounds
 WHERE queue = :queue AND dimension = :dimension
 
 -- name: queues.save_round
-INSERT INTO harn_temporal_queue_rounds (queue, dimension, last_key, rounds, starvations)
-VALUES (:queue, :dimension, :last_key, :rounds, :starvations)
+INSERT INTO harn_temporal_queue_rounds (
+  queue, dimension, last_key, rounds, given_from, given_to, starvations
+)
+VALUES (:queue, :dimension, :last_key, :rounds, :given_from, :given_to, :starvations)
 ON CONFLICT (queue, dimension) DO UPDATE SET
-  last_key = excluded.last_key, rounds = excluded.rounds, starvations = excluded.starvations
+  last_key = excluded.last_key, rounds = excluded.rounds, given_from = excluded.given_from,
+  given_to = excluded.given_to, starvations = excluded.starvations
 
--- name: queues.refill
-INSERT INTO harn_temporal_queue_credits (
-  queue, dimension, key, credit, round, idle, selected_total, deferred_total
-)
-SELECT :queue, :dimension, key, :credit, :round, 0, 0, 0
-FROM (
-  SELECT k.key AS key, sum(g.claimed) AS claimed, sum(r.ready) AS ready
-  FROM @queue_group_keys k
-  JOIN @queue_groups g ON g.group_id = k.group_id
-  JOIN (
-    SELECT group_id, sum(ready) AS ready FROM @queue_lanes
-    WHERE queue_id = :queue_id
-    GROUP BY group_id
-  ) r ON r.group_id = k.group_id
-  WHERE k.queue_id = :queue_id AND k.dimension = :dimension
-  GROUP BY k.key
-)
-WHERE ready > 0 AND (:cap = 0 OR claimed < :cap)
-  AND key NOT IN (SELECT value FROM json_each(:but))
-ON CONFLICT (queue, dimension, key) DO UPDATE SET
-  credit = excluded.credit, round = excluded.round, idle = 0
-
--- name: queues.reweigh
-UPDATE harn_temporal_queue_credits SET credit = :credit
-WHERE queue = :queue AND dimension = :dimension AND key = :key AND round = :round
+-- name: queues.ready_keys
+SELECT DISTINCT key FROM @queue_group_keys
+WHERE queue_id = :queue_id AND dimension = :dimension AND ready = 1 AND key > :after
+ORDER BY key
+LIMIT :limit
 
 -- name: queues.save_credit
 INSERT INTO harn_temporal_queue_credits (
-  queue, dimension, key, credit, round, idle, selected_total, deferred_total
+  queue, dimension, key, credit, idle, selected_total, deferred_total
 )
-VALUES (:queue, :dimension, :key, :credit, :round, 0, :selected, 0)
+VALUES (:queue, :dimension, :key, :credit, 0, :selected, 0)
 ON CONFLICT (queue, dimension, key) DO UPDATE SET
   credit = excluded.credit,
-  round = excluded.round,
   idle = 0,
   selected_total = selected_total + excluded.selected_total
 
 -- name: queues.count_selected
 INSERT INTO harn_temporal_queue_credits (
-  queue, dimension, key, credit, round, idle, selected_total, deferred_total
+  queue, dimension, key, credit, idle, selected_total, deferred_total
 )
-VALUES (:queue, :dimension, :key, 0, 0, 0, :selected, 0)
+VALUES (:queue, :dimension, :key, 0, 0, :selected, 0)
 ON CONFLICT (queue, dimension, key) DO UPDATE SET
   selected_total = selected_total + excluded.selected_total
 
@@ -370,9 +364,9 @@ WHERE queue = :queue AND dimension = :dimension AND key = :key
 
 -- name: queues.defer
 INSERT INTO harn_temporal_queue_credits (
-  queue, dimension, key, credit, round, idle, selected_total, deferred_total
+  queue, dimension, key, credit, idle, selected_total, deferred_total
 )
-SELECT DISTINCT :queue, :dimension, k.key, 0, 0, 0, 0, 1
+SELECT DISTINCT :queue, :dimension, k.key, 0, 0, 0, 1
 FROM @queue_lanes l JOIN @queue_group_keys k
   ON k.group_id = l.group_id AND k.dimension = :dimension
 WHERE l.queue_id = :queue_id AND l.ready > 0
