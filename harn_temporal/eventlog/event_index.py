@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ _HOLDERS = (topics.INBOX_ENVELOPES, topics.INBOX_LEGACY, topics.TRIGGERS_EVENTS)
 """Topics with events, the preferred one first."""
 
 _KINDS = frozenset({"event_ingested", "trigger_event"})
-_REPLAYED = b'"replay_of_event_id":"'
+_REPLAYED = re.compile(rb'"replay_of_event_id"\s*:\s*"')
 _DIGITS = 9
 
 
@@ -147,7 +148,7 @@ def _place(record: Record) -> EventPlace | None:
 def _events_of_update(record: Record) -> set[str]:
     """The event of an update, and the one that it is a replay of under an id of its own."""
     found = {record.headers.get("event_id")}
-    if _REPLAYED in record.raw:
+    if _REPLAYED.search(record.raw):
         context = _payload(record).get("context")
         found.add(context.get("replay_of_event_id") if isinstance(context, dict) else None)
     return {clean_text(each) for each in found if isinstance(each, str)}
