@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,9 @@ PIPE_WIDTH = 1000
 
 LEAST_CUT = 24
 PADDING = 3
+
+MANY = 200
+"""Rows from which on a table is written as plain lines: rich takes a second for a thousand."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -55,8 +58,11 @@ def print_table(
 
     console = console or console_for_people()
     cells = [[printable(text) for text in row] for row in rows]
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     widths = _widths(columns, cells, console.width)
+    if len(cells) >= MANY and _fits(columns, cells, widths, console.width):
+        console.file.writelines(_lines(columns, cells, widths))
+        return
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for index, width in widths.items():
         column = columns[index]
         table.add_column(
@@ -94,6 +100,52 @@ def _widths(
         shown.remove(max(shown, key=lambda index: columns[index].rank))
     spare = max(0, room())
     return {index: least[index] + spare if columns[index].cut else None for index in shown}
+
+
+def _fits(
+    columns: Sequence[Column],
+    cells: Sequence[Sequence[str]],
+    widths: dict[int, int | None],
+    width: int,
+) -> bool:
+    """Whether no text has to be folded."""
+    needed = sum(_needed(columns, cells, widths).values()) + PADDING * (len(widths) - 1)
+    return needed <= width
+
+
+def _needed(
+    columns: Sequence[Column], cells: Sequence[Sequence[str]], widths: dict[int, int | None]
+) -> dict[int, int]:
+    from rich.cells import cell_len
+
+    found = {}
+    for index, width in widths.items():
+        texts = (columns[index].heading, *(row[index] for row in cells))
+        natural = max(map(cell_len, texts))
+        found[index] = natural if width is None else min(width, natural)
+    return found
+
+
+def _lines(
+    columns: Sequence[Column], cells: Sequence[Sequence[str]], widths: dict[int, int | None]
+) -> Iterator[str]:
+    """The lines that rich makes of the table."""
+    from rich.cells import cell_len, set_cell_size
+
+    needed = _needed(columns, cells, widths)
+
+    def fitted(index: int, text: str) -> str:
+        missing = needed[index] - cell_len(text)
+        if missing < 0:
+            return set_cell_size(text, needed[index] - 1) + "…"
+        return " " * missing + text if columns[index].right else text + " " * missing
+
+    def line(row: Sequence[str]) -> str:
+        return (" " * PADDING).join(fitted(index, row[index]) for index in needed) + "\n"
+
+    yield line([column.heading for column in columns])
+    yield "─" * (sum(needed.values()) + PADDING * (len(needed) - 1)) + "\n"
+    yield from map(line, cells)
 
 
 def print_fields(fields: Sequence[tuple[str, str]], console: Console | None = None) -> None:

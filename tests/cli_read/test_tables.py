@@ -5,15 +5,16 @@ import io
 import pytest
 from rich.console import Console
 
+from harn_temporal.cli import tables
 from harn_temporal.cli.tables import Column, print_fields, print_table, printable
 
 COLUMNS = [Column("id"), Column("error", rank=1, cut=True), Column("n", rank=2, right=True)]
 ROWS = [["dlq_0192", "a message of some length that goes on", "7"], ["dlq_1", "short", "12"]]
 
 
-def drawn(width: int) -> list[str]:
+def drawn(width: int, rows: list[list[str]] = ROWS) -> list[str]:
     out = io.StringIO()
-    print_table(COLUMNS, ROWS, Console(file=out, width=width, markup=False, highlight=False))
+    print_table(COLUMNS, rows, Console(file=out, width=width, markup=False, highlight=False))
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
@@ -52,6 +53,14 @@ def test_what_does_not_fit_is_cut_then_left_out(width: int, expected: list[str])
     heading, rule, *rows = drawn(width)
     assert set(rule) == {"─"}
     assert [heading, *rows] == expected
+
+
+@pytest.mark.parametrize("width", [200, 60, 40, 39, 20, 5])
+def test_a_long_table_is_drawn_as_a_short_one(monkeypatch, width: int) -> None:
+    rows = [*ROWS, ["dlq_\u5b57", "\u6f22" * 30, "1"]]
+    short = drawn(width, rows)
+    monkeypatch.setattr(tables, "MANY", 1)
+    assert drawn(width, rows) == short
 
 
 def test_a_table_without_rows_has_its_headings() -> None:
