@@ -111,5 +111,5 @@ def _show(recovery: Recovery, package: str, age: str, now_ms: int) -> None:
 
 def _state(envelope: StrandedEnvelope) -> str:
     if envelope.lost:
-        return f"lost, {envelope.attempts} attempts begun" if envelope.attempts else "lost"
+        return f"lost in attempt {envelope.attempts}" if envelope.attempts else "lost"
     return "stranded" if envelope.passed else "waits for a worker"
