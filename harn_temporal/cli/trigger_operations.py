@@ -40,8 +40,8 @@ def cancel(
     """Cancel the dispatches of an event, or all that an expression selects.
 
     A running handler is told, a retry wait ends at once, and what has not started never will.
-    So are the jobs of worker queues that a consumer holds. Replays are dispatches of their own, which the Web UI
-    cancels.
+    So are the jobs of worker queues that a consumer holds. Replays are dispatches of their own,
+    which the Web UI cancels.
 
     Example: harn-temporal trigger cancel --where 'attempt.status == "retry_scheduled"' --dry-run
     """

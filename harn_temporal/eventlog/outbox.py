@@ -232,8 +232,8 @@ def _count(counts: dict[tuple[str, str], list[int]], dispatch: OutboxDispatch, s
 
 
 def _dispatch(row: tuple[Any, ...]) -> OutboxDispatch:
-    found = OutboxDispatch(*row)
-    return replace(found, replay=bool(found.replay))
+    event_id, binding_key, workflow_id, topic, tenant_id, replay, *rest = row
+    return OutboxDispatch(event_id, binding_key, workflow_id, topic, tenant_id, bool(replay), *rest)
 
 
 def _row(dispatch: OutboxDispatch) -> dict[str, Any]:
