@@ -124,7 +124,10 @@ def _clean_dict(value: dict[Any, Any], path: _Path, depth: int) -> JsonValue:
                 "keys must be strings"
             )
         name = clean_text(str.__str__(key))
-        cleaned[name] = _clean(item, (path, name), inner)
+        if type(item) is str:  # most values are
+            cleaned[name] = clean_text(item)
+        else:
+            cleaned[name] = _clean(item, (path, name), inner)
     return cleaned
 
 

@@ -102,6 +102,10 @@ class BatchProjection(Protocol):
     def folder(self, statements: Statements) -> Folder: ...
 
 
+_BATCHED = {each.name: each for each in PROJECTIONS if isinstance(each, BatchProjection)}
+"""Found once: asking a protocol costs as much as a statement."""
+
+
 class Folding:
     """Folds records into the tables of the session's generation. `finish` it in the end."""
 
@@ -112,10 +116,11 @@ class Folding:
     def fold(self, record: Record) -> None:
         for projection in projections_of(record.topic):
             try:
-                if isinstance(projection, BatchProjection):
-                    self._folder(projection.name, projection).fold(record)
-                else:
+                batched = _BATCHED.get(projection.name)
+                if batched is None:
                     projection.fold(self._statements, record)
+                else:
+                    self._folder(projection.name, batched).fold(record)
             except Malformed as error:
                 self._statements.run(
                     "skipped.note",
@@ -148,13 +153,14 @@ def use_live_generation(session: Session) -> bool:
 
     Raises StoreUpgradedError where they are of a later one.
     """
+    version = current_version()
     rows = session.rows("generations.live")
-    if rows and rows[0][1] > current_version():
+    if rows and rows[0][1] > version:
         raise StoreUpgradedError(
             "a newer version of harn-temporal has upgraded the EventLog, which this process can "
             "no longer use: upgrade harn-temporal here as well, then start this command again"
         )
-    session.generation = rows[0][0] if rows and rows[0][1] == current_version() else 0
+    session.generation = rows[0][0] if rows and rows[0][1] == version else 0
     return session.generation != 0
 
 

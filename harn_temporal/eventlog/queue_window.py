@@ -69,7 +69,7 @@ class QueueWindow(ReadyJobs):
             rows[0] if rows else (None, 0, 0, "", None)
         )
         self._round_changed = False
-        self._page = min(_PAGE, wanted + 1)
+        self._page = max(1, min(_PAGE, wanted))
         self._ages: tuple[_ByAge, ...] | None = None
         self._stale: dict[str, dict[_Lane, Candidate]] = {}
         """By key: lanes whose head was taken, and of which nobody asked for the next job yet."""

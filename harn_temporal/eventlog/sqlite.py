@@ -75,8 +75,10 @@ class SqliteSession(SqlRecords):
     def run_many(self, name: str, parameters: Sequence[Mapping[str, Any]]) -> None:
         if not parameters:
             return
-        with mapped(self._place):
+        try:
             self._connection.executemany(self._text(name), parameters)
+        except sqlite3.Error as error:
+            raise error_of(error, self._place) from error
 
     def script(self, name: str) -> None:
         with mapped(self._place):
