@@ -75,7 +75,7 @@ def parse_manifest(
     """As `load_manifest`, from a document that was read from `path`."""
     problems, notes = Problems(), Notes()
     table = Table(document, Place(path.name), problems)
-    package = _read_package(table)
+    package = _read_package(table, path)
     exports = _read_exports(table)
     max_outstanding = _read_orchestrator(table, notes)
     entries = _read_entries(table)
@@ -102,12 +102,23 @@ def parse_manifest(
     )
 
 
-def _read_package(table: Table) -> str | None:
-    """`package.name`. The other keys of [package] are for Harn's package manager."""
+def _read_package(table: Table, path: Path) -> str | None:
+    """`package.name`, or the folder's where there is no such table, as in Harn's own examples.
+
+    The other keys of [package] are for Harn's package manager.
+    """
     package = table.table("package")
     if package is None:
-        if not table.has("package"):
-            table.problem("package", f"missing; allowed: a table with a name, {_PACKAGE_ALLOWED}")
+        if table.has("package"):
+            return None
+        folder = path.absolute().parent.name
+        if _PACKAGE.fullmatch(folder):
+            return folder
+        table.problem(
+            "package",
+            f"missing, and the folder's name {folder!r} cannot stand for its name; allowed: a "
+            f"table with a name, {_PACKAGE_ALLOWED}",
+        )
         return None
     name = package.value("name")
     if isinstance(name, str) and _PACKAGE.fullmatch(name):

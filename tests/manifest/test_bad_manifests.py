@@ -449,7 +449,6 @@ def test_a_package_name_that_cannot_be(folder, name):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "package: missing; allowed: a table with a name, 1 to 100 characters"),
         ("[package]", "package.name: missing; allowed: 1 to 100 characters"),
         ("package = 3", "package: found 3; allowed: a table"),
         ('[package]\nname="a"\n[trigger]', "trigger: unknown key; the nearest known one is `tri"),
@@ -472,6 +471,16 @@ def test_the_tables_around_the_triggers(folder, text, expected):
         load_manifest(path)
     (found,) = caught.value.problems
     assert found.startswith(f"harn.toml, {expected}")
+
+
+def test_a_folder_whose_name_cannot_stand_for_the_package_s(tmp_path):
+    path = tmp_path / "a b" / "harn.toml"
+    path.parent.mkdir()
+    path.write_text("")
+    with pytest.raises(ManifestError) as caught:
+        load_manifest(path)
+    (found,) = caught.value.problems
+    assert found.startswith("harn.toml, package: missing, and the folder's name 'a b' cannot stand")
 
 
 def test_a_file_that_is_not_there_is_named_with_the_option_for_another(tmp_path):

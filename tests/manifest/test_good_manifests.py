@@ -207,6 +207,15 @@ def test_max_outstanding_has_a_default_and_an_alias(load):
     assert load("[orchestrator]\npumps.max-outstanding = 7").max_outstanding == 7
 
 
+def test_without_a_package_the_folder_s_name_stands_for_its_name(tmp_path):
+    path = tmp_path / "consumer" / "harn.toml"
+    path.parent.mkdir()
+    path.write_text("")
+    assert load_manifest(path).package == "consumer"
+    path.write_text('[package]\nname = "other"')
+    assert load_manifest(path).package == "other"
+
+
 def test_a_manifest_without_triggers_says_so(load):
     assert load("").warnings == ("harn.toml: there are no [[triggers]], so nothing is dispatched",)
 
