@@ -25,7 +25,7 @@ from harn_temporal.contracts import (
     AttemptOutcome,
     AttemptRequest,
     CancelledDispatch,
-    CancelledEnd,
+    DispatchEnd,
     DispatchRequest,
     LostAttempt,
 )
@@ -115,7 +115,7 @@ class AttemptActivities:
         return ended
 
     @activity.defn(name=RECORD_CANCELLED.name)
-    async def record_cancelled(self, message: CancelledDispatch) -> CancelledEnd:
+    async def record_cancelled(self, message: CancelledDispatch) -> DispatchEnd:
         with store_failures_told():
             request = await with_event(self._log, message.dispatch)
             records = self._records(request, message.dispatch_id, message.attempts + 1)

@@ -18,7 +18,7 @@ from harn_temporal.canonical import encode
 from harn_temporal.contracts import (
     INLINE_RESULT_LIMIT,
     AttemptOutcome,
-    CancelledEnd,
+    DispatchEnd,
     DispatchRequest,
     EventAddress,
     RemoteTask,
@@ -196,7 +196,7 @@ class AttemptLog:
         """Append the end of a dispatch that was cancelled before this attempt began."""
         return await self._log.transact(self._append_cancelled)
 
-    async def cancel_dispatch(self) -> CancelledEnd:
+    async def cancel_dispatch(self) -> DispatchEnd:
         """Append the end of a cancelled dispatch, at the first attempt that has no outcome.
 
         Where the dispatch had ended by then, that end holds: a cancellation may arrive together
@@ -204,22 +204,22 @@ class AttemptLog:
         """
         return await self._log.transact(self.cancelled_in)
 
-    def cancelled_in(self, tx: Transaction) -> CancelledEnd:
+    def cancelled_in(self, tx: Transaction) -> DispatchEnd:
         written = tx.written(self._end_key)
         if written:
             outcome = _adopted(written)
             if outcome.final is not None:
-                return _end_of(outcome)
+                return DispatchEnd.of(outcome)
             following = self._following()
             end = following.cancelled_in(tx)
             self._wake(following.wakes)
             return end
         stored = tx.inbox.outcome(self._dispatch_id)
         if stored is None:
-            return _end_of(self._append_cancelled(tx))
+            return DispatchEnd.of(self._append_cancelled(tx))
         # Its predicate, or a gate, said no.
         found = {"status": stored.status, "attempts": self._attempt - 1}
-        return CancelledEnd.model_validate(found)
+        return DispatchEnd.model_validate(found)
 
     def _following(self) -> AttemptLog:
         return AttemptLog(
@@ -308,18 +308,6 @@ def cancel_requested(reader: Reader, request: DispatchRequest) -> bool:
     """Whether a durable request cancels this dispatch. A replay is a dispatch of its own."""
     return request.replay_of_event_id is None and reader.cancel_requests.requested(
         request.binding.binding_key, request.event_id
-    )
-
-
-def _end_of(outcome: AttemptOutcome) -> CancelledEnd:
-    return CancelledEnd.model_validate(
-        {
-            "status": outcome.final,
-            "attempts": outcome.attempt,
-            "result": outcome.result,
-            "result_address": outcome.result_address,
-            "error": outcome.error,
-        }
     )
 
 

@@ -192,17 +192,26 @@ class CancelledDispatch(Message):
     """How many attempts had ended by then, as far as the workflow knows."""
 
 
-class CancelledEnd(Message):
-    """How a dispatch has ended that was to be cancelled: the end that it had come to, if any.
-
-    A cancellation that arrives with the last outcome is too late to change it.
-    """
+class DispatchEnd(Message):
+    """How a dispatch has ended."""
 
     status: DispatchStatus
     attempts: int
     result: JsonValue = None
     result_address: EventAddress | None = None
     error: str | None = None
+
+    @staticmethod
+    def of(last: AttemptOutcome) -> DispatchEnd:
+        """The end that its last attempt, which has a `final`, brought."""
+        assert last.final is not None
+        return DispatchEnd(
+            status=last.final,
+            attempts=last.attempt,
+            result=last.result,
+            result_address=last.result_address,
+            error=last.error,
+        )
 
 
 class DispatchOutcome(Message):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harn_temporal.contracts import CancelledEnd, DispatchRequest, EventAddress, Message
+from harn_temporal.contracts import DispatchEnd, DispatchRequest, EventAddress, Message
 from harn_temporal.gates.decisions import Permit, Skip, Wait
 
 ASK_GATES_AGAIN = "ask_gates_again"
@@ -36,4 +36,4 @@ class GateAnswer(Message):
     skip: Skip | None = None
     permits: tuple[Permit, ...] = ()
     batch: EventAddress | None = None
-    ended: CancelledEnd | None = None
+    ended: DispatchEnd | None = None

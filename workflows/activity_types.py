@@ -19,7 +19,7 @@ from harn_temporal.contracts import (
     AttemptOutcome,
     AttemptRequest,
     CancelledDispatch,
-    CancelledEnd,
+    DispatchEnd,
     FollowedTask,
     LostAttempt,
     PredicateRequest,
@@ -60,7 +60,7 @@ CANCEL_A2A_TASK = ActivityType("cancel_a2a_task", FollowedTask, type(None))
 RECORD_LOST_ATTEMPT = ActivityType("record_lost_attempt", LostAttempt, AttemptOutcome)
 """Appends the outcome of an attempt whose worker cannot, and adopts one that was appended."""
 
-RECORD_CANCELLED = ActivityType("record_cancelled", CancelledDispatch, CancelledEnd)
+RECORD_CANCELLED = ActivityType("record_cancelled", CancelledDispatch, DispatchEnd)
 """Appends the end of a dispatch that was cancelled while no attempt ran, and gives its end."""
 
 RUN_PUMP = ActivityType("run_pump", PumpRequest, PumpReport)

@@ -30,8 +30,8 @@ from harn_temporal.workflows.activity_types import (
     SELECT_JOBS,
     WATCH_QUEUE,
 )
+from harn_temporal.workflows.calls import ONCE, UNTIL_RECORDED
 from harn_temporal.workflows.consume_jobs import HeldJobs
-from harn_temporal.workflows.dispatch_steps import ONCE, UNTIL_RECORDED
 from harn_temporal.workflows.job_dispatch import JobDispatch
 
 SELECTION_TIMEOUT = timedelta(minutes=1)

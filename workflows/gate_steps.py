@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from temporalio import workflow
 
-from harn_temporal.contracts import AttemptOutcome, CancelledEnd, DispatchRequest, EventAddress
+from harn_temporal.contracts import AttemptOutcome, DispatchEnd, DispatchRequest, EventAddress
 from harn_temporal.gate_contracts import GateAnswer, GateRequest
 from harn_temporal.gates.decisions import Skip, Wait
 from harn_temporal.gates.models import Gates
@@ -58,7 +58,7 @@ class GateSteps:
 
     async def pass_all(
         self, ask: Ask, begins: Callable[[timedelta | None], None], show: Show, attempts: int
-    ) -> Skip | CancelledEnd | None:
+    ) -> Skip | DispatchEnd | None:
         """Wait until all gates are passed; else returns the end of the dispatch.
 
         `begins` is called before the first wait, with its length where that is known; what it

@@ -15,7 +15,7 @@ from harn_temporal.contracts import (
     AttemptOutcome,
     AttemptRequest,
     CancelledDispatch,
-    CancelledEnd,
+    DispatchEnd,
     DispatchOutcome,
     DispatchRequest,
 )
@@ -62,13 +62,13 @@ DONE = AttemptOutcome(attempt=1, status="success", result={"n": 1}, final="succe
 @pytest.mark.parametrize(
     ("outcome", "end", "outcomes"),
     [
-        (None, CancelledEnd(status="cancelled", attempts=0, error="cancelled"), ["cancelled"]),
+        (None, DispatchEnd(status="cancelled", attempts=0, error="cancelled"), ["cancelled"]),
         (
             RETRIED,
-            CancelledEnd(status="cancelled", attempts=1, error="cancelled"),
+            DispatchEnd(status="cancelled", attempts=1, error="cancelled"),
             [None, "cancelled"],
         ),
-        (DONE, CancelledEnd(status="succeeded", attempts=1, result={"n": 1}), ["succeeded"]),
+        (DONE, DispatchEnd(status="succeeded", attempts=1, result={"n": 1}), ["succeeded"]),
     ],
 )
 async def test_the_log_decides_where_it_ends(log, outcome, end, outcomes):
@@ -88,7 +88,7 @@ async def test_a_predicate_that_said_no_has_ended_it(log):
     batch += skipped(request, "predicate", {}, workflow_id="d", now_ms=1)
     await log.append(batch, key=trigger_key("d"))
     end = await records(log, request, 1).cancel_dispatch()
-    assert end == CancelledEnd(status="skipped", attempts=0)
+    assert end == DispatchEnd(status="skipped", attempts=0)
     assert len(await log.read("trigger.outbox")) == 1
 
 
@@ -102,9 +102,9 @@ async def test_the_workflow_takes_the_end_from_the_log(temporal_client, log):
         return DONE
 
     @activity.defn(name="record_cancelled")
-    async def record_cancelled(message: CancelledDispatch) -> CancelledEnd:
+    async def record_cancelled(message: CancelledDispatch) -> DispatchEnd:
         ended.append(message.attempts)
-        return CancelledEnd(status="succeeded", attempts=1, result={"n": 1})
+        return DispatchEnd(status="succeeded", attempts=1, result={"n": 1})
 
     @asynccontextmanager
     async def workflows():
