@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,33 +16,9 @@ from typing import Any
 
 import pytest
 
-PRODUCER = """
-[package]
-name = "producer"
-
-[[triggers]]
-id = "incoming-review-task"
-kind = "a2a-push"
-provider = "a2a-push"
-match = { events = ["a2a.task.received"] }
-handler = "worker://triage"
-priority = "high"
-"""
-
-CONSUMER = """
-[package]
-name = "consumer"
-
-[exports]
-handlers = "lib.harn"
-
-[[triggers]]
-id = "incoming-review-task"
-kind = "a2a-push"
-provider = "a2a-push"
-match = { events = ["a2a.task.received"] }
-handler = "handlers::on_task"
-"""
+PAGE = Path(__file__).with_name("worker_dispatch.md").read_text()
+BLOCKS = re.findall(r"^```\w+\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+PRODUCER, CONSUMER, *COMMANDS = BLOCKS
 
 LIB = """
 import asyncio
@@ -99,6 +76,20 @@ class Place:
         given = ["queue", "--config", f"{config}/harn.toml", "--state-dir", "./state", *arguments]
         return self(*given, **environment)
 
+    def shell(self, block: str, **environment: str) -> Ran:
+        """The commands of a block of the page, with our program in the place of Harn's."""
+        script = f"set -e\n{block.replace('harn orchestrator', 'harn-temporal')}"
+        path = f"{Path(self.program).parent}:{os.environ['PATH']}"
+        done = subprocess.run(
+            ["sh", "-c", script],
+            cwd=self.folder,
+            env=self.environment | environment | {"PATH": path},
+            capture_output=True,
+            check=False,
+            timeout=100,
+        )
+        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         number = len(self.started)
         with (
@@ -116,13 +107,14 @@ class Place:
         self.started.append(process)
         return process
 
-    def produce(self, **payload: Any) -> Ran:
+    def produce(self, tenant: str | None = None, **payload: Any) -> Ran:
         """Ingest one task for the producer's trigger, and wait until it is a job."""
         task = {"kind": "a2a.task.received", "task_id": "t", **payload}
+        more = [] if tenant is None else ["--tenant", tenant]
         (self.folder / "task.json").write_text(json.dumps(task))
         return self(
             "fire", "incoming-review-task", "--payload", "task.json", "--wait", "--json",
-            "--config", "producer/harn.toml", "--state-dir", "./state",
+            "--config", "producer/harn.toml", "--state-dir", "./state", *more,
         )  # fmt: skip
 
     @property
@@ -137,6 +129,12 @@ class Place:
             assert time.monotonic() < deadline, "the fact did not come about"
             time.sleep(0.05)
         return found
+
+
+@pytest.fixture
+def page_commands() -> list[str]:
+    """The blocks of the page after its two manifests."""
+    return COMMANDS
 
 
 @pytest.fixture

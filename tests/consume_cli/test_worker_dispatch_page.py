@@ -2,6 +2,48 @@
 
 from __future__ import annotations
 
+import json
+
+
+def test_the_page_word_for_word(place, page_commands):
+    """Its manifests are those of every test here; its commands are run as they stand."""
+    inspect, drain, purge, fair_share, shown = page_commands
+    assert place.produce().code == 0
+    listed = place.shell(inspect)
+    assert listed.code == 0, listed.err
+    assert any(line.split()[:2] == ["triage", "1"] for line in listed.out.splitlines())
+
+    drained = place.shell(drain)
+    assert drained.code == 0, drained.err
+    assert "Drained queue triage as worker-a: 1 jobs, 1 acked, 0 deferred" in drained.out
+    assert len(place.handled) == 1
+
+    assert place.produce().code == 0
+    purged = place.shell(purge)
+    assert purged.code == 0, purged.err
+    [queue] = place.queue("ls", "--json").json["worker_queues"]
+    assert (queue["ready"], queue["acked"], queue["purged"]) == (0, 1, 1)
+
+    for tenant in ("tenant-a", "tenant-b"):
+        assert place.produce(tenant=tenant).code == 0
+    here = {
+        "HARN_ORCHESTRATOR_MANIFEST": "consumer/harn.toml",
+        "HARN_ORCHESTRATOR_STATE_DIR": "./state",
+    }
+    found = place.shell(fair_share, **here)
+    assert found.code == 0, found.err
+    scheduler, example = found.json["scheduler"], json.loads(shown)["scheduler"]
+    example["policy"]["strategy"]["starvation_age_ms"] = 60_000  # as the block before sets it
+    assert scheduler["policy"] == example["policy"]
+    [ours], [theirs] = scheduler["per_queue"], example["per_queue"]
+    assert [name for name in ours if name in theirs] == list(theirs)
+    tenants = [key for key in ours["keys"] if key["fairness_key"] != "_no_tenant"]
+    assert [list(key) for key in tenants] == [list(key) for key in theirs["keys"]]
+    assert [(key["fairness_key"], key["weight"], key["ready_jobs"]) for key in tenants] == [
+        ("tenant-a", 3, 1),
+        ("tenant-b", 1, 1),
+    ]
+
 
 def test_produce_inspect_and_drain(place):
     enqueued = place.produce()
