@@ -1,7 +1,7 @@
 """Acts on durable requests to cancel, which any program may append.
 
-A request for a dispatch that has no workflow yet needs nothing here: the first transaction of its
-attempt finds it, and the dispatch ends as cancelled.
+A dispatch whose envelope waits for the pump is ended in the log. One that was admitted and has no
+workflow yet needs nothing here: the first transaction of its attempt finds the request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harn_temporal.queue.under_way import jobs_under_way
 logger = logging.getLogger("harn_temporal.cancellations")
 
 Cancel = Callable[[str, str], Awaitable[bool]]
-"""Cancels the dispatch of a workflow id and binding key. Raises UnavailableError."""
+"""Cancels the dispatch of a workflow id and binding key, if it can. Raises UnavailableError."""
 
 CancelInline = Callable[[str, str], Awaitable[bool]]
 """Has the consumer of a workflow id cancel the job of a claim id. Raises UnavailableError."""
@@ -48,9 +48,16 @@ class Cancellations:
     """The requests that concern a package, from where its workers left off."""
 
     def __init__(
-        self, log: EventLog, cancel: Cancel, cancel_inline: CancelInline, *, package: str
+        self,
+        log: EventLog,
+        cancel_unadmitted: Cancel,
+        cancel: Cancel,
+        cancel_inline: CancelInline,
+        *,
+        package: str,
     ) -> None:
         self._log = log
+        self._cancel_unadmitted = cancel_unadmitted
         self._cancel = cancel
         self._cancel_inline = cancel_inline
         self._package = package
@@ -92,7 +99,8 @@ class Cancellations:
         return True
 
     async def _act(self, request: _Request) -> None:
-        told = await self._cancel(request.workflow_id, request.binding_key)
+        named = request.workflow_id, request.binding_key
+        told = await self._cancel_unadmitted(*named) or await self._cancel(*named)
         if not told and request.consumer is not None:
             told = await self._cancel_inline(request.consumer, request.claim_id)
         if told:

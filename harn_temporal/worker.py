@@ -28,6 +28,7 @@ from harn_temporal.activities.handler_threads import HandlerThreads
 from harn_temporal.activities.interruption import interruption
 from harn_temporal.activities.predicate import PredicateActivities
 from harn_temporal.activities.queue_jobs import QueueActivities
+from harn_temporal.activities.unadmitted import Unadmitted
 from harn_temporal.attempt_figures import AttemptFigures, StartedAttempt
 from harn_temporal.bindings import Binding
 from harn_temporal.clock import Clock, system_clock
@@ -171,15 +172,15 @@ async def running_worker(
     ]
     figures = PumpFigures(manifest.max_outstanding, on_admission=observers.on_admission)
     stranded = StrandedCount()
+    envelopes = Envelopes(
+        store_id=log.store_id,
+        package=manifest.package,
+        current=current,
+        search_attributes=search_attributes,
+        heartbeat_timeout_ms=_ms(options.heartbeat_timeout),
+        adopt_foreign=options.adopt_foreign,
+    )
     if options.pump:
-        envelopes = Envelopes(
-            store_id=log.store_id,
-            package=manifest.package,
-            current=current,
-            search_attributes=search_attributes,
-            heartbeat_timeout_ms=_ms(options.heartbeat_timeout),
-            adopt_foreign=options.adopt_foreign,
-        )
         gates = GateSweep(log, partial(describe_life, client), wakes)
         stranded = await note_stranded(
             log, manifest.package, max_outstanding=manifest.max_outstanding
@@ -191,6 +192,7 @@ async def running_worker(
     tasks = tuple(asyncio.create_task(worker.run()) for worker in workers)
     cancellations = Cancellations(
         log,
+        Unadmitted(log, envelopes).cancel,
         partial(cancel_dispatch, client),
         partial(cancel_inline_job, client),
         package=manifest.package,

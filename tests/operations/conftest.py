@@ -202,17 +202,18 @@ async def log(tmp_path: Path) -> AsyncIterator[EventLog]:
 
 @pytest.fixture
 def make_package(log: EventLog, tmp_path: Path) -> Callable[..., Package]:
-    def make(*triggers: str) -> Package:
+    def make(*triggers: str, orchestrator: str = "") -> Package:
         folder = tmp_path / "demo"
         folder.mkdir()
         (folder / "lib.py").write_text(LIB)
-        return Package(folder, _manifest(folder, triggers), log, tmp_path / "state")
+        manifest = _manifest(folder, triggers, f"\n[orchestrator]\n{orchestrator}\n")
+        return Package(folder, manifest, log, tmp_path / "state")
 
     return make
 
 
-def _manifest(folder: Path, triggers: tuple[str, ...]) -> Manifest:
+def _manifest(folder: Path, triggers: tuple[str, ...], more: str = "") -> Manifest:
     path = folder / "harn.toml"
     head = '[package]\nname = "demo"\n\n[exports]\nhandlers = "lib.py"\n'
-    path.write_text(head + "".join(f"\n[[triggers]]\n{trigger}\n" for trigger in triggers))
+    path.write_text(head + "".join(f"\n[[triggers]]\n{trigger}\n" for trigger in triggers) + more)
     return load_manifest(path)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from temporalio.service import RPCError, RPCStatusCode
 
-from harn_temporal.headers import OUTCOME
+from harn_temporal.headers import OUTCOME, WORKFLOW_ID
+from harn_temporal.inspection.graph import event_graph
 from harn_temporal.naming import cancel_consumer
 from harn_temporal.worker import running_worker
 
@@ -50,11 +52,57 @@ async def test_the_outcome_of_one_that_never_started_counts_no_attempt(
     package = make_package(triggers.one("succeeds"))
     event, taken = await package.ingest()
     await package.append_by_sql(TOPIC, REQUESTED, request(event))
+    # Passed by who acts on requests, as one is that comes between an admission and its workflow.
+    await package.log.transact(lambda tx: tx.ack(TOPIC, cancel_consumer("demo"), 1))
     async with running_worker(temporal_client, package.log, package.manifest):
         await package.ended()
         handle = temporal_client.get_workflow_handle(taken.workflow_id)
         outcome = await handle.result()
     assert (outcome["status"], outcome["attempt_count"]) == ("cancelled", 0)
+
+
+async def test_behind_a_full_pump_it_ends_without_waiting_for_room(
+    temporal_client, make_package, triggers
+):
+    package = make_package(
+        triggers.one("runs_async", 'when = "true"'),
+        orchestrator="pumps.max_outstanding = 1",
+    )
+    first, taken = await package.ingest()
+    async with running_worker(temporal_client, package.log, package.manifest):
+        await package.exists("begun")
+        last, behind = await package.ingest(tenant_id="acme")
+        await package.append_by_sql(TOPIC, REQUESTED, request(last, "on-push@v9"))
+        await package.append_by_sql(TOPIC, REQUESTED, request(last))
+        [end] = (await package.ended()).values()
+        assert end.headers[WORKFLOW_ID] == behind.workflow_id
+        assert (end.kind, end.headers[OUTCOME]) == ("dispatch_failed", "cancelled")
+        assert (end.payload["attempt"], end.payload["error"]) == (1, "cancelled")
+        assert end.topic == "tenant.acme.trigger.outbox"
+        graph = await event_graph(package.log, last.id)
+        assert [node["kind"] for node in graph.merged.nodes.values()] == ["trigger", "dispatch"]
+        pumped = await kinds(package.log, "orchestrator.lifecycle")
+        assert pumped.count("pump_received") == 1  # of the first: there was no room
+        await package.append_by_sql(TOPIC, REQUESTED, request(first))
+        assert (await package.statuses(2)) == ["cancelled", "cancelled"]
+
+        async def passed():
+            found = await kinds(package.log, "orchestrator.lifecycle")
+            return found.count("pump_dispatch_completed") == 2
+
+        await package.until(passed)
+    # The pump came to it, found it ended, and started no workflow.
+    assert not await exists(temporal_client, behind.workflow_id)
+    assert await exists(temporal_client, taken.workflow_id)
+
+
+async def exists(client, workflow_id):
+    try:
+        await client.get_workflow_handle(workflow_id).describe()
+    except RPCError as error:
+        assert error.status == RPCStatusCode.NOT_FOUND  # noqa: PT017 - another status is a failure
+        return False
+    return True
 
 
 async def test_before_admission_the_predicate_is_not_asked(temporal_client, make_package, triggers):
