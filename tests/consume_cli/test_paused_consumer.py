@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import signal
 
+from harn_temporal.eventlog import StoreSettings, open_event_log
+from harn_temporal.queue.presence import is_present
+
 LIB = """
 import asyncio
 from pathlib import Path
@@ -58,3 +61,19 @@ def test_it_learns_that_its_job_was_taken_over(place):
     acks = [record for record in read.out.splitlines() if "job_acked" in record]
     assert len(acks) == 1
     assert "worker-b" in acks[0]
+
+
+async def test_a_drain_confirms_that_its_process_is_there(place):
+    """Without that, its workflow would go on claiming after the process was killed."""
+    assert place.produce(slow=True).code == 0
+    drain = place.start(
+        "queue", "drain", "triage", "--consumer-id", "worker-a",
+        "--config", "consumer/harn.toml", "--state-dir", "./state",
+    )  # fmt: skip
+    place.eventually(lambda: place.handled)
+    log = await open_event_log(StoreSettings("sqlite", place.folder / "state/events.sqlite"))
+    assert await log.query(lambda reader: is_present(reader, "worker-a"))
+    assert not await log.query(lambda reader: is_present(reader, "worker-b"))
+    await log.close()
+    (place.folder / "consumer/go").touch()
+    assert drain.wait(60) == 0
