@@ -16,7 +16,7 @@ from harn_temporal.eventlog.log import EventLog, Reader, Record
 from harn_temporal.operations.audit import AuditTarget
 from harn_temporal.operations.progress import Key, Progress, progress
 from harn_temporal.operations.where import Where
-from harn_temporal.queue.under_way import jobs_under_way
+from harn_temporal.queue.under_way import JobUnderWay, jobs_under_way
 
 PAGE = 500
 """Events looked at in one query. Each may be 10 MiB: only one of them is in memory at a time."""
@@ -47,7 +47,7 @@ class Selection:
     """Which dispatches are meant: those of an event, or all for which `where` holds.
 
     `trigger` is a trigger's id, or one version of it as `id@vN`. With `jobs` those jobs of worker
-    queues are meant too that a consumer runs: dispatches of its own binding.
+    queues are meant too that a consumer holds: dispatches of its own binding.
     """
 
     event_id: str | None = None
@@ -113,14 +113,15 @@ class _Search:
         return found
 
     def jobs(self, reader: Reader) -> list[Target]:
-        """Jobs of worker queues that run: dispatches of their consumers' bindings."""
+        """Jobs of worker queues that are claimed: dispatches of their consumers' bindings."""
         found: dict[Key, EventPlace] = {}
         for job in jobs_under_way(reader, self._selection.event_id):
             topic = topics.queue_topic(job.queue)
             [record] = reader.read(topic, after=job.job_event_id - 1, limit=1)
-            replay = _payload(record).get("replay_of_event_id") is not None
-            if job.binding_key and not replay:
-                place = place_of(record, job.event_id, job.trigger_id, job.binding_key)
+            if _payload(record).get("replay_of_event_id") is not None:
+                continue
+            for binding_key in self._binding_keys(job):
+                place = place_of(record, job.event_id, job.trigger_id, binding_key)
                 found.setdefault((place.binding_key, place.event_id), place)
         targets: list[Target] = []
         for key, place in found.items():
@@ -130,6 +131,18 @@ class _Search:
                 stands = {key: known[key]} if key in known else {}
                 targets += self._targets(reader, [place], stands)
         return targets
+
+    def _binding_keys(self, job: JobUnderWay) -> list[str]:
+        """Under which the job runs. Until it has begun a claim does not tell: all that could."""
+        if job.binding_key:
+            return [job.binding_key]
+        return [
+            state.binding_key
+            for state in self._bindings.values()
+            if state.trigger_id == job.trigger_id
+            and state.state == "active"
+            and state.handler_kind != "worker"
+        ]
 
     def unknown_event(self, reader: Reader) -> str:
         event_id = self._selection.event_id
