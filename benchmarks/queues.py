@@ -4,7 +4,8 @@
 
 Prints JSON: operations a second, for queues of so many ready jobs of so many tenants, with both
 strategies, claiming one job or 64 at a time. `flatness` is the fastest size over the slowest;
-`four_consumers` is four processes on one file, each claiming 64 jobs at a time and acking them.
+`four_consumers` is four processes on one file, each claiming 64 jobs at a time and acking them;
+`behind` is a projection that catches up with what another program appended to the same file.
 (A file called `queue.py` here would hide Python's own module of that name from its neighbours.)
 """
 
@@ -19,12 +20,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from harn_temporal.eventlog import StoreSettings, open_event_log
 from harn_temporal.eventlog.log import EventLog
+from harn_temporal.eventlog.topics import queue_topic
 from harn_temporal.queue.models import Claim, NewJob, Settlement
 from harn_temporal.queue.operations import WorkerQueue, enqueue_many
 from harn_temporal.scheduler import Policy
@@ -181,6 +184,64 @@ async def measure_consumers(seconds: float, size: int, keys: int) -> dict[str, A
         return {"jobs": size, "keys": keys, "claim_and_ack_batch_64": round(sum(rates))}
 
 
+async def measure_catching_up(count: int) -> dict[str, Any]:
+    """How long the longest write transaction takes while so many foreign records are folded."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "events.sqlite"
+        log = await open_event_log(StoreSettings("sqlite", path))
+        try:
+            append_as_others_do(path, count)
+            lasted = time_transactions(log)
+            began = time.perf_counter()
+            await claim(WorkerQueue(log, QUEUE, STRATEGIES["fifo"]), 1)
+            took = time.perf_counter() - began
+        finally:
+            await log.close()
+        return {
+            "records": count,
+            "seconds": round(took, 2),
+            "transactions": len(lasted),
+            "longest_transaction_ms": round(max(lasted) * 1000, 1),
+        }
+
+
+def append_as_others_do(path: Path, count: int) -> None:
+    topic = queue_topic(QUEUE)
+    rows = (
+        (
+            topic,
+            number,
+            "trigger_dispatch",
+            json.dumps(job.model_dump(exclude={"available_at_ms"})).encode(),
+            "{}",
+            number,
+        )
+        for number, job in enumerate(Jobs(100).take(count), 1)
+    )
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", rows)
+        connection.execute("INSERT INTO topic_heads VALUES (?, ?)", (topic, count))
+
+
+def time_transactions(log: EventLog) -> list[float]:
+    """Seconds of each write transaction from now on: others wait for so long."""
+    writer = log._writer  # type: ignore[attr-defined]  # noqa: SLF001 - nothing else tells
+    lasted: list[float] = []
+    began = [0.0]
+    begin, commit = writer.begin, writer.commit
+
+    def timed_begin(*, write: bool) -> None:
+        begin(write=write)
+        began[0] = time.perf_counter()
+
+    def timed_commit() -> None:
+        commit()
+        lasted.append(time.perf_counter() - began[0])
+
+    writer.begin, writer.commit = timed_begin, timed_commit
+    return lasted
+
+
 async def consume(path: Path, seconds: float) -> float:
     log = await open_event_log(StoreSettings("sqlite", path))
     try:
@@ -231,6 +292,7 @@ async def main() -> None:
             "cases": cases,
             "flatness": flatness(cases),
             "four_consumers": consumers,
+            "behind": await measure_catching_up(10_000 if options.quick else 100_000),
         },
         sys.stdout,
         indent=2,
