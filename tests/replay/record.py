@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.client import WorkflowHandle
 from temporalio.testing import WorkflowEnvironment
 
@@ -135,6 +136,14 @@ handler = "handlers::succeeds"
 debounce = { key = "event.kind", period = "1m" }
 
 [[triggers]]
+id = "undecided"
+kind = "webhook"
+provider = "github"
+match = { events = ["push"] }
+when = "handlers::hangs"
+handler = "handlers::succeeds"
+
+[[triggers]]
 id = "skipped"
 kind = "webhook"
 provider = "github"
@@ -221,6 +230,22 @@ async def cancelled(scene: Scene, trigger_id: str, phase: str) -> WorkflowHandle
     return handle
 
 
+async def cancelled_while_it_is_decided(scene: Scene) -> WorkflowHandle[Any, Any]:
+    """Cancelled while its predicate runs."""
+    handle = await scene.start("undecided")
+    async with asyncio.timeout(20):
+        while not await _runs_an_activity(handle):  # noqa: ASYNC110 - a worker takes it up
+            await asyncio.sleep(0.02)
+    await handle.cancel()
+    await handle.result()
+    return handle
+
+
+async def _runs_an_activity(handle: WorkflowHandle[Any, Any]) -> bool:
+    found = (await handle.describe()).raw_description.pending_activities
+    return any(each.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED for each in found)
+
+
 async def held_back(scene: Scene) -> WorkflowHandle[Any, Any]:
     """Waits at a gate, until a later event takes its place there."""
     first = await scene.start("held_back")
@@ -289,6 +314,7 @@ SCENARIOS: dict[str, Callable[[Scene], Awaitable[WorkflowHandle[Any, Any]]]] = {
     "dispatch_retries": lambda scene: ended(scene, "fails_twice"),
     "dispatch_dlq": lambda scene: ended(scene, "fails"),
     "dispatch_skipped": lambda scene: ended(scene, "skipped"),
+    "dispatch_cancelled_predicate": cancelled_while_it_is_decided,
     "dispatch_cancelled_waiting": lambda scene: cancelled(scene, "waits", "retry_wait"),
     "dispatch_cancelled_running": lambda scene: cancelled(scene, "hangs", "attempt"),
     "dispatch_followed": lambda scene: ended(scene, "followed"),

@@ -45,6 +45,13 @@ def test_every_workflow_has_a_history():
     assert any(path.stem.startswith("dispatch_cancelled") for path in HISTORIES)
 
 
+def test_one_was_recorded_that_is_cancelled_while_its_predicate_runs():
+    events = [event.event_type for event in history("dispatch_cancelled_predicate").events]
+    assert events.count(EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED) == 1
+    assert events.count(EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED) == 1
+    assert events[-1] == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED
+
+
 def test_a_consumer_was_recorded_that_continued_as_new():
     events = [event.event_type for event in history("consume_continued").events]
     assert events[-1] == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW
