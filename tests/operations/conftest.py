@@ -48,6 +48,9 @@ def fails_until_mended(event):
         raise ValueError("broken")
     return "mended"
 
+def echoes(event):
+    return event.raw["text"]
+
 async def runs_async(event):
     mark("begun")
     try:

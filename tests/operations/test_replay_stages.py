@@ -9,6 +9,7 @@ from harn_temporal.headers import OUTCOME
 from harn_temporal.ingestion import ingest
 from harn_temporal.registry import register
 from harn_temporal.worker import WorkerOptions, running_worker
+from harn_temporal.workflows.dispatch import DispatchWorkflow
 
 LONG = 'retry = { max = 3, backoff = "linear", delay_ms = 3600000 }'
 AT_ONCE = WorkerOptions(grace=timedelta(milliseconds=100))
@@ -43,7 +44,12 @@ async def test_what_runs_waits_died_or_was_skipped_and_was_cancelled(
 
     async with running_worker(temporal_client, log, manifest, AT_ONCE):
         await package.exists("begun")
-        await package.waits_for_retry()
+
+        async def waits():
+            handle = temporal_client.get_workflow_handle_for(DispatchWorkflow.run, taken["waits"])
+            return (await handle.query(DispatchWorkflow.state)).phase == "retry_wait"
+
+        await package.until(waits)
         assert ends(await package.ended(2)) == {"dead": "dlq", "skipped": "skipped"}
     package.change(*(triggers.one("succeeds", trigger_id=stage) for stage in STAGES))
     async with running_worker(temporal_client, log, package.manifest, AT_ONCE):
@@ -74,3 +80,26 @@ async def test_what_runs_waits_died_or_was_skipped_and_was_cancelled(
         found = await package.ended(10)
         assert ends(found, "/replay/2") == {"dead": "dlq", "skipped": "skipped"}
     assert len(await log.read("trigger.inbox.claims")) == 4
+
+
+async def test_a_large_event_is_cancelled_and_replayed(temporal_client, make_package, triggers):
+    """Ten MiB in, and as much out: what workflows cannot carry goes through the log."""
+    package = make_package(triggers.one("runs_async"))
+    text = "e" * (10 * 2**20 - len('{"text":""}'))
+    event, first = await package.ingest({"text": text})
+    async with running_worker(temporal_client, package.log, package.manifest, AT_ONCE):
+        await package.exists("begun")
+        ran = await package.run("trigger", "cancel", event.id, "--json")
+        assert ran.json["executed_count"] == 1
+        assert await package.statuses() == ["cancelled"]
+    package.change(triggers.one("echoes"))
+    async with running_worker(temporal_client, package.log, package.manifest, AT_ONCE):
+        ran = await package.run(
+            "trigger", "replay", event.id, "--version", "current", "--wait", "--json"
+        )
+        assert [item["outcome"] for item in ran.json["items"]] == ["succeeded"]
+        end = (await package.ended(2))[f"{first.workflow_id}/replay/1"]
+        assert end.payload["result"] == text
+        handle = temporal_client.get_workflow_handle(f"{first.workflow_id}/replay/1")
+        outcome = await handle.result()
+    assert (outcome["result"], outcome["result_address"]["topic"]) == (None, "trigger.outbox")

@@ -115,6 +115,7 @@ async def test_a_large_event_that_is_dead_lettered(dispatched, make_package, har
     assert len(moved.payload["event"]["provider_payload"]["raw"]["text"]) == 4 * MIB
 
 
+@pytest.mark.parametrize("backend", ["sqlite", "file", "memory"])
 async def test_the_pump_takes_a_large_event(temporal_client, make_package, harness):
     package = make_package(LIB, harness.trigger("measure"))
     [taken] = await package.ingest(harness.event({"text": "e" * 9 * MIB}))
