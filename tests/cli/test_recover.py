@@ -92,7 +92,9 @@ def test_for_people(program):
     ran = program("recover", "--envelope-age", "0s", "--dry-run")
     assert ran.code == 0
     assert "new-issue@v1" in ran.out
-    assert ran.out.endswith("1 stranded, 0 lost by Temporal, 0 waiting for a worker. Nothing was changed.\n")
+    assert ran.out.endswith(
+        "1 stranded, 0 lost by Temporal, 0 waiting for a worker. Nothing was changed.\n"
+    )
     ran = program("recover", "--envelope-age", "0s", "--yes")
     assert ran.out.endswith("1 appended again, 0 waiting for a worker.\n")
 
