@@ -22,7 +22,11 @@ MetricsHostOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class MetricsAddress:
-    """Port 0 is any free one."""
+    """Port 0 is any free one.
+
+    `of_store` says that the figures of the store are served whether the pump runs here or not.
+    """
 
     host: str
     port: int
+    of_store: bool = False

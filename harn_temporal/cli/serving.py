@@ -14,7 +14,7 @@ from harn_temporal.cli.observing import observe
 from harn_temporal.cli.output import line, warn
 from harn_temporal.cli.serving_metrics import ServedMetrics
 from harn_temporal.cli.stop_signals import StopSignals
-from harn_temporal.cli.stores import event_log, read_manifest
+from harn_temporal.cli.stores import event_log, read_manifest, worker_seen
 from harn_temporal.cli.tables import Column, print_table
 from harn_temporal.consumers import ConsumerOptions
 from harn_temporal.errors import UsageError
@@ -103,8 +103,10 @@ async def _serve(
                 return
             raise
         _announce(options, connection, manifest, worker)
-        if seen is not None:
+        if metrics is not None:
             line(f"Metrics   {url}")
+            if not (worker_options.pump or metrics.of_store):
+                await _warn_of_store_metrics(log, manifest.package)
         for consumer in worker_options.consume:
             line(f"Consuming {consumer.queue} as {consumer.consumer_id}")
         line("Ready. Ctrl-C stops.")
@@ -112,6 +114,15 @@ async def _serve(
         logger.info("worker_started", extra=told)
         await worker.until(signals.told.wait())
         logger.info("worker_stopping", extra=told)
+
+
+async def _warn_of_store_metrics(log: EventLog, package: str) -> None:
+    if not await worker_seen(log, package):
+        warn(
+            "the metrics of the store are served by the worker whose pump runs, and none was seen "
+            f"for package {package} in the last minute. Where no worker is to pump, give one of "
+            "them --store-metrics"
+        )
 
 
 async def _show_lines(stack: AsyncExitStack, log: EventLog, manifest: Manifest) -> None:

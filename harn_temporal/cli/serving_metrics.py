@@ -38,6 +38,8 @@ class ServedMetrics:
         from harn_temporal.telemetry.endpoint import served
 
         policy, _ = read_policy(os.environ)
-        self._metrics.watch(worker, log, policy, connection.sdk_metrics)
+        self._metrics.watch(
+            worker, log, policy, connection.sdk_metrics, of_store=self._address.of_store
+        )
         with served(self._metrics.registry, self._address.host, self._address.port) as url:
             yield url

@@ -54,6 +54,13 @@ def worker(
         ),
     ] = None,
     metrics_host: MetricsHostOption = LOOPBACK,
+    store_metrics: Annotated[
+        bool,
+        typer.Option(
+            "--store-metrics",
+            help="With --no-pump: serve the metrics of the store too, where no worker pumps",
+        ),
+    ] = False,
     address: AddressOption = None,
     profile: ProfileOption = None,
 ) -> None:
@@ -70,6 +77,11 @@ def worker(
 
     if no_pump and adopt_foreign:
         raise UsageError("--adopt-foreign is about the pump, which --no-pump leaves out")
+    if store_metrics and not (no_pump and metrics_port is not None):
+        raise UsageError(
+            "--store-metrics goes with --no-pump and --metrics-port: where workers pump, the one "
+            "whose pump runs serves the metrics of the store"
+        )
     serve(
         common_options(ctx),
         TemporalOptions(address, profile),
@@ -79,5 +91,5 @@ def worker(
             consume=consumers(consume or (), max_concurrent),
             adopt_foreign=adopt_foreign,
         ),
-        None if metrics_port is None else MetricsAddress(metrics_host, metrics_port),
+        None if metrics_port is None else MetricsAddress(metrics_host, metrics_port, store_metrics),
     )

@@ -58,21 +58,28 @@ class WorkerCollector(Collector):
 
 
 class StoreCollector(Collector):
-    """Gauges of the shared store, from the one process that has the pump.
+    """Gauges of the shared store, from the one process that has the pump, or that is to `always`.
 
     Asked from a thread of the HTTP server; the store is read through the event loop.
     """
 
     def __init__(
-        self, log: EventLog, loop: asyncio.AbstractEventLoop, pump: PumpFigures, policy: Policy
+        self,
+        log: EventLog,
+        loop: asyncio.AbstractEventLoop,
+        pump: PumpFigures,
+        policy: Policy,
+        *,
+        always: bool = False,
     ) -> None:
+        self._always = always
         self._log = log
         self._loop = loop
         self._pump = pump
         self._policy = policy
 
     def collect(self) -> Iterable[Metric]:
-        if not self._pump.running:
+        if not (self._pump.running or self._always):
             return [gauge(families.STORE_READS_FAILED, [((), 0)])]
         reading = self._log.query(lambda reader: store_gauges(reader, self._policy))
         asked = asyncio.run_coroutine_threadsafe(reading, self._loop)

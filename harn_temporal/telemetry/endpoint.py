@@ -34,13 +34,22 @@ class WorkerMetrics:
         self.registry.register(hops.DURATION)
 
     def watch(
-        self, worker: RunningWorker, log: EventLog, policy: Policy, sdk_address: str | None
+        self,
+        worker: RunningWorker,
+        log: EventLog,
+        policy: Policy,
+        sdk_address: str | None,
+        *,
+        of_store: bool = False,
     ) -> None:
-        """Call it in the event loop that `log` is used in."""
+        """Call it in the event loop that `log` is used in.
+
+        With `of_store` the store's figures are told here even where the pump runs elsewhere.
+        """
         loop = asyncio.get_running_loop()
         figures = WorkerCollector(worker.attempts, worker.scheduler, worker.pump)
         self.registry.register(figures)
-        self.registry.register(StoreCollector(log, loop, worker.pump, policy))
+        self.registry.register(StoreCollector(log, loop, worker.pump, policy, always=of_store))
         if sdk_address is not None:
             self.registry.register(SdkCollector(sdk_address))
 

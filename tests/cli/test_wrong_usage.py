@@ -121,3 +121,10 @@ def test_adopting_without_a_pump(program):
     message = refused(program("worker", "--no-pump", "--adopt-foreign"))
 
     assert "--adopt-foreign is about the pump, which --no-pump leaves out" in message
+
+
+def test_the_store_has_its_metrics_from_whose_pump_runs(program):
+    for given in (("--no-pump",), ("--metrics-port", "0"), ()):
+        message = refused(program("worker", "--store-metrics", *given))
+
+        assert "--store-metrics goes with --no-pump and --metrics-port" in message

@@ -85,6 +85,33 @@ def test_a_worker_serves_no_metrics_unasked(worker):
     assert not any("Metrics" in line for line in lines)
 
 
+def stopped(process):
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=40)
+    assert process.returncode == 0, errors
+    return errors
+
+
+def test_where_no_worker_pumps_one_is_told_to_serve_the_store(worker, program):
+    served, warned = {}, {}
+    for options in ((), ("--store-metrics",)):
+        process, lines = worker("--no-pump", "--metrics-port", "0", *options)
+        [url] = [line.split()[1] for line in lines if line.startswith("Metrics ")]
+        served[options] = (
+            "\nharn_dispatcher_dlq_depth 0.0\n" in urllib.request.urlopen(url).read().decode()
+        )
+        warned[options] = "give one of them --store-metrics" in stopped(process)
+    assert served == {(): False, ("--store-metrics",): True}
+    assert warned == {(): True, ("--store-metrics",): False}
+
+    process, _ = worker()
+    program("fire", "fine")
+    read_until(process, "fine@v1 succeeded")
+    stopped(process)
+    process, _ = worker("--no-pump", "--metrics-port", "0")
+    assert "--store-metrics" not in stopped(process)  # a pump was seen just now
+
+
 def test_a_job_that_was_enqueued_is_one_trace(package, program, collector, temporal_address):
     put = program(
         *("queue", "enqueue", "triage", "queued", "--header", TRACEPARENT),
