@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harn_temporal.eventlog.log import Append
 from harn_temporal.queue.operations import WorkerQueue
 from harn_temporal.scheduler import Policy
 
@@ -82,6 +83,24 @@ async def test_a_job_that_no_binding_takes_is_answered(queue, trigger_id, words)
     assert response["outcome"] is None
     assert words in response["error"]
     assert dict(await queue.kinds()) == {"job_claimed": 1}
+
+
+async def test_a_job_whose_event_makes_no_sense_is_answered_and_stops_nothing(queue):
+    payload = {
+        "queue": "triage",
+        "trigger_id": "works",
+        "binding_key": "works@v1",
+        "binding_version": 1,
+        "event": {"id": "trigger_evt_x"},
+    }
+    await queue.log.append([Append("worker.triage", "trigger_dispatch", payload)])
+    [good] = await queue.fill("works")
+    result = await queue.drain()
+    assert (result.counts.handled, result.counts.acked) == (2, 1)
+    assert await queue.acked() == [good]
+    response = (await queue.responses())[1]
+    assert response["outcome"] is None
+    assert "provider" in response["error"]
 
 
 async def test_after_max_deliveries_the_last_response_is_acked(queue):

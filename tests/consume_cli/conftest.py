@@ -107,14 +107,13 @@ class Place:
         self.started.append(process)
         return process
 
-    def produce(self, tenant: str | None = None, **payload: Any) -> Ran:
+    def produce(self, **payload: Any) -> Ran:
         """Ingest one task for the producer's trigger, and wait until it is a job."""
         task = {"kind": "a2a.task.received", "task_id": "t", **payload}
-        more = [] if tenant is None else ["--tenant", tenant]
         (self.folder / "task.json").write_text(json.dumps(task))
         return self(
             "fire", "incoming-review-task", "--payload", "task.json", "--wait", "--json",
-            "--config", "producer/harn.toml", "--state-dir", "./state", *more,
+            "--config", "producer/harn.toml", "--state-dir", "./state",
         )  # fmt: skip
 
     @property

@@ -25,7 +25,8 @@ def test_the_page_word_for_word(place, page_commands):
     assert (queue["ready"], queue["acked"], queue["purged"]) == (0, 1, 1)
 
     for tenant in ("tenant-a", "tenant-b"):
-        assert place.produce(tenant=tenant).code == 0
+        enqueued = place.queue("enqueue", "triage", "incoming-review-task", "--tenant", tenant)
+        assert enqueued.code == 0, enqueued.err
     here = {
         "HARN_ORCHESTRATOR_MANIFEST": "consumer/harn.toml",
         "HARN_ORCHESTRATOR_STATE_DIR": "./state",
@@ -114,52 +115,3 @@ def test_a_failed_job_is_left_to_its_ttl_and_exits_one(place):
     assert released.code == 0
     assert released.json["reason"].endswith(": try again")
     assert place.queue("ls", "--json").json["worker_queues"][0]["ready"] == 1
-
-
-def test_purge_needs_confirmation(place):
-    assert place.produce().code == 0
-    refused = place.queue("purge", "triage")
-    assert refused.code == 2
-    assert "--confirm" in refused.err
-    assert place.queue("ls", "--json").json["worker_queues"][0]["ready"] == 1
-    purged = place.queue("purge", "triage", "--confirm", "--json")
-    assert purged.code == 0
-    assert list(purged.json) == ["queue", "purged", "summary"]
-    assert (purged.json["purged"], purged.json["summary"]["purged"]) == (1, 1)
-    assert place.queue("purge", "traige", "--confirm").code == 2
-
-
-def test_enqueue_pause_and_serve(place):
-    lines = place.folder / "jobs.jsonl"
-    lines.write_text('{"kind": "one"}\n\n{"kind": "two"}\n{"kind": \n')
-    wrong = place.queue("enqueue", "triage", "incoming-review-task", "--from", "jobs.jsonl")
-    assert wrong.code == 2
-    assert "jobs.jsonl line 4 is not JSON" in wrong.err
-    lines.write_text('{"kind": "one"}\n\n{"kind": "two"}\n')
-    right = place.queue(
-        "enqueue", "triage", "incoming-review-task", "--from", "jobs.jsonl", "--json"
-    )
-    assert right.code == 0, right.err
-    assert right.json == {
-        "queue": "triage", "enqueued": 2, "first_job_event_id": 1, "last_job_event_id": 2,
-    }  # fmt: skip
-    later = place.queue("enqueue", "triage", "incoming-review-task", "--delay", "1h", "--json")
-    assert later.json["job_event_id"] == 3
-
-    assert place.queue("pause", "triage", "--json").json["paused"] is True
-    paused = place.queue("drain", "triage", "--json")
-    assert (paused.code, paused.json["drained"], paused.json["ended"]) == (0, 0, "paused")
-
-    worker = place.start(
-        "worker", "--consume", "triage", "--no-pump",
-        "--config", "consumer/harn.toml", "--state-dir", "./state",
-    )  # fmt: skip
-    place.eventually(lambda: b"Ready" in (place.folder / "out-0").read_bytes())
-    assert place.handled == []
-    assert place.queue("resume", "triage").code == 0
-    place.eventually(lambda: place.queue("ls", "--json").json["worker_queues"][0]["acked"] == 2)
-    states = [job["state"] for job in place.queue("jobs", "triage", "--json").json["jobs"]]
-    assert states == ["acked", "acked", "delayed"]
-    worker.terminate()
-    assert worker.wait(40) == 0
-    assert "consumer_left_open" not in (place.folder / "err-0").read_text()
