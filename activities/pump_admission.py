@@ -175,9 +175,11 @@ class Admissions:
         for item in items:
             for job in item.jobs:
                 job.admitted_at_ms = tx.now_ms
-            fresh = [job for job in item.jobs if not _admitted_before(tx, job)]
+            for job in item.jobs:
+                _resume(tx, job)
+            fresh = [job for job in item.jobs if not _is_admitted(tx, job.workflow_id)]
             if item.jobs and not fresh:
-                continue  # by a pump that was killed, or for an envelope that was recovered
+                continue  # by this pump before it was killed, or for an envelope before this one
             appends.append(records.received(address_of(item.record), outstanding=outstanding))
             for job in fresh:
                 outstanding += 1
@@ -303,16 +305,19 @@ def _error_of(reader: Reader, workflow_id: str) -> str | None:
     return error if isinstance(error, str) else None
 
 
-def _admitted_before(reader: Reader, job: _Job) -> bool:
-    """Whether it was; then its request is made to go on from the last attempt that ended."""
+def _is_admitted(reader: Reader, workflow_id: str) -> bool:
+    found = reader.dispatches.get(workflow_id)
+    return found is not None and found.admitted
+
+
+def _resume(reader: Reader, job: _Job) -> None:
+    """Have a dispatch that was lost go on from the last of its attempts that has ended."""
     found = reader.dispatches.get(job.workflow_id)
-    if found is None or not found.admitted_at_ms:
-        return False
-    if found.ended_attempt and not found.outcome:
-        written = reader.written(end_key(job.workflow_id, found.ended_attempt))
-        if written:  # else another program wrote that end, in its own way
-            job.request = job.request.model_copy(update={"resume": _resumed(reader, written)})
-    return True
+    if found is None or not found.ended_attempt or found.outcome:
+        return
+    written = reader.written(end_key(job.workflow_id, found.ended_attempt))
+    if written:  # else another program wrote that end, in its own way
+        job.request = job.request.model_copy(update={"resume": _resumed(reader, written)})
 
 
 def _resumed(reader: Reader, written: Sequence[Record]) -> AttemptOutcome:

@@ -28,6 +28,7 @@ _NOTHING: dict[str, Any] = {
     "envelope_id": 0,
     "enveloped_at_ms": 0,
     "admitted_at_ms": 0,
+    "admitted_id": 0,
     "parked": 0,
     "lost_id": 0,
     "begun_topic": "",
@@ -60,8 +61,15 @@ class StoredDispatch:
     outcome: str
     parked: int
     """One more than the last attempt that went on as a task; 1 where it only waited at a gate."""
+    admitted_id: int
+    """The envelope that the pump last admitted it with; 0 where it did not."""
     lost_id: int
     """The envelope that it was found lost with: one that was recovered has a newer one."""
+
+    @property
+    def admitted(self) -> bool:
+        """Whether the pump admitted it, and since it was last lost, if it was."""
+        return self.admitted_id > self.lost_id
 
     @property
     def lost(self) -> bool:
@@ -106,7 +114,7 @@ class DispatchTables:
         return found[0] if found else None
 
     def outstanding(self, package: str) -> int:
-        """Dispatches that were admitted, are not past their first attempt, parked or lost."""
+        """Dispatches that are admitted, and neither past their first attempt nor parked."""
         rows = self._statements.rows("dispatches.outstanding", package=clean_text(package))
         return int(rows[0][0])
 
@@ -174,7 +182,7 @@ class DispatchesProjection:
     """Every column only grows, so records of different topics may come in any order."""
 
     name = "dispatches"
-    version = 4
+    version = 5
 
     def folds(self, topic: str) -> bool:
         return topic == topics.ORCHESTRATOR_LIFECYCLE or any(
@@ -204,6 +212,7 @@ def _fold_lifecycle(statements: Statements, record: Record) -> None:
             envelope_topic=text(payload, "topic"),
             envelope_id=integer(payload, "event_log_id"),
             admitted_at_ms=record.occurred_at_ms,
+            admitted_id=integer(payload, "event_log_id"),
         )
     elif record.kind == COMPLETED:
         _note(statements, workflow_id, completed=1)

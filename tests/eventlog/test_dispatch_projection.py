@@ -147,7 +147,8 @@ def expected(records):
         newest = max([*enveloped, *places], default=(0, ""))
         marks = [r.payload["event_log_id"] for r in pump if r.kind == "dispatch_lost"]
         gone = max(marks, default=0) >= max(1, newest[0])
-        outstanding += admitted and not ends and not over and not parked and not gone
+        left = max(marks, default=0) >= max([1, *(place for place, _ in places)])
+        outstanding += admitted and not ends and not over and not parked and not left
         if gone and not over and (admitted or enveloped):
             lost.add(workflow_id)
         if enveloped and not (admitted or starts or ends or over):

@@ -158,6 +158,22 @@ async def test_the_rest_of_a_wait_is_waited(lab, sweep_of, passed):
     assert 3_000_000 < resume.retry_in_ms <= 3_600_000
 
 
+async def test_what_is_recovered_waits_for_room_like_others(lab, sweep_of, passed):
+    """The first waits for a retry, so it takes no place of the two; the others do."""
+    sent = await passed(4)
+    failed = {"status": "failed", "error": "no", "error_class": "unknown"}
+    await lab.end_attempt(lab.started[0], final=None, retry_in_ms=3_600_000, **failed)
+    await (await sweep_of()).once()
+    await recover(lab.log, "demo", older_than_ms=0, dry_run=False)
+    assert await lab.outstanding() == 0
+    async with lab.running(await lab.make(max_outstanding=2)):
+        assert await lab.until_started(7) == [*sent, *sent[:3]]
+        assert await lab.outstanding() == 2
+        await lab.end_attempt(lab.started[5])
+        assert await lab.until_started(8) == [*sent, *sent]
+    assert (await kinds(lab.log)).count("pump_admitted") == 8
+
+
 async def test_a_lost_one_that_was_to_be_cancelled_ends(lab, sweep_of, passed):
     [sent] = await passed(1)
     sweep = await sweep_of()

@@ -6,6 +6,7 @@ CREATE TABLE @dispatches (
   envelope_id INTEGER NOT NULL,
   enveloped_at_ms INTEGER NOT NULL,
   admitted_at_ms INTEGER NOT NULL,
+  admitted_id INTEGER NOT NULL,
   parked INTEGER NOT NULL,
   lost_id INTEGER NOT NULL,
   begun_topic TEXT NOT NULL,
@@ -18,7 +19,7 @@ CREATE TABLE @dispatches (
 
 CREATE INDEX @dispatches_outstanding ON @dispatches (package)
 WHERE admitted_at_ms > 0 AND ended_attempt = 0 AND outcome = '' AND parked = 0
-  AND lost_id < max(1, envelope_id);
+  AND lost_id < max(1, admitted_id);
 
 CREATE INDEX @dispatches_waiting ON @dispatches (package, enveloped_at_ms)
 WHERE enveloped_at_ms > 0 AND admitted_at_ms = 0 AND started_attempt = 0 AND ended_attempt = 0
@@ -35,12 +36,13 @@ WHERE admitted_at_ms > 0 AND outcome <> '' AND completed = 0;
 
 -- name: dispatches.note
 INSERT INTO @dispatches (
-  workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admitted_at_ms, parked,
-  lost_id, begun_topic, begun_id, started_attempt, ended_attempt, outcome, completed
+  workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admitted_at_ms, admitted_id,
+  parked, lost_id, begun_topic, begun_id, started_attempt, ended_attempt, outcome, completed
 )
 VALUES (
   :workflow_id, :package, :envelope_topic, :envelope_id, :enveloped_at_ms, :admitted_at_ms,
-  :parked, :lost_id, :begun_topic, :begun_id, :started_attempt, :ended_attempt, :outcome, :completed
+  :admitted_id, :parked, :lost_id, :begun_topic, :begun_id, :started_attempt, :ended_attempt,
+  :outcome, :completed
 )
 ON CONFLICT (workflow_id) DO UPDATE SET
   package = max(package, excluded.package),
@@ -50,6 +52,7 @@ ON CONFLICT (workflow_id) DO UPDATE SET
   envelope_id = max(envelope_id, excluded.envelope_id),
   enveloped_at_ms = max(enveloped_at_ms, excluded.enveloped_at_ms),
   admitted_at_ms = max(admitted_at_ms, excluded.admitted_at_ms),
+  admitted_id = max(admitted_id, excluded.admitted_id),
   parked = max(parked, excluded.parked),
   lost_id = max(lost_id, excluded.lost_id),
   begun_topic = CASE
@@ -63,23 +66,25 @@ ON CONFLICT (workflow_id) DO UPDATE SET
 
 -- name: dispatches.one
 SELECT workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admitted_at_ms,
-  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked, lost_id
+  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked, admitted_id,
+  lost_id
 FROM @dispatches
 WHERE workflow_id = :workflow_id
 
 -- name: dispatches.outstanding
 SELECT count(*) FROM @dispatches
 WHERE admitted_at_ms > 0 AND ended_attempt = 0 AND outcome = '' AND parked = 0
-  AND lost_id < max(1, envelope_id) AND package = :package
+  AND lost_id < max(1, admitted_id) AND package = :package
 
 -- name: dispatches.outstanding_places
 SELECT envelope_topic, envelope_id FROM @dispatches
 WHERE admitted_at_ms > 0 AND ended_attempt = 0 AND outcome = '' AND parked = 0
-  AND lost_id < max(1, envelope_id) AND package = :package
+  AND lost_id < max(1, admitted_id) AND package = :package
 
 -- name: dispatches.waiting
 SELECT workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admitted_at_ms,
-  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked, lost_id
+  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked, admitted_id,
+  lost_id
 FROM @dispatches
 WHERE enveloped_at_ms > 0 AND admitted_at_ms = 0 AND started_attempt = 0 AND ended_attempt = 0
   AND outcome = ''
@@ -89,7 +94,8 @@ LIMIT :limit
 
 -- name: dispatches.lost
 SELECT workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admitted_at_ms,
-  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked, lost_id
+  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked, admitted_id,
+  lost_id
 FROM @dispatches
 WHERE outcome = '' AND lost_id >= max(1, envelope_id)
   AND package = :package AND enveloped_at_ms <= :until_ms
@@ -104,7 +110,8 @@ WHERE enveloped_at_ms > 0 AND admitted_at_ms = 0 AND started_attempt = 0 AND end
 
 -- name: dispatches.under_way
 SELECT workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admitted_at_ms,
-  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked, lost_id
+  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked, admitted_id,
+  lost_id
 FROM @dispatches
 WHERE outcome = '' AND (admitted_at_ms > 0 OR started_attempt > 0)
   AND workflow_id > :after AND workflow_id < :before
@@ -113,7 +120,8 @@ LIMIT :limit
 
 -- name: dispatches.unreported
 SELECT workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admitted_at_ms,
-  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked, lost_id
+  begun_topic, begun_id, started_attempt, ended_attempt, outcome, parked, admitted_id,
+  lost_id
 FROM @dispatches
 WHERE admitted_at_ms > 0 AND outcome <> '' AND completed = 0
   AND package = :package
@@ -126,4 +134,4 @@ SELECT
   coalesce(sum(started_attempt = 0 AND ended_attempt = 0), 0)
 FROM @dispatches
 WHERE outcome = '' AND (admitted_at_ms > 0 OR started_attempt > 0)
-  AND lost_id < max(1, envelope_id)
+  AND lost_id < max(1, admitted_id)
