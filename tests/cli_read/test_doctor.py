@@ -13,7 +13,9 @@ import pytest
 from harn_temporal.clock import system_clock
 from harn_temporal.eventlog.log import Append, EventLog
 from harn_temporal.headers import OUTCOME, PACKAGE, WORKFLOW_ID
+from harn_temporal.manifest import load_manifest
 from harn_temporal.naming import dispatch_workflow_id, pump_consumer
+from harn_temporal.registry import register
 
 MANIFEST = """
 [package]
@@ -174,6 +176,25 @@ def end(package: str, event_id: str) -> Append:
     workflow_id = dispatch_workflow_id(package, "new", event_id)
     headers = {WORKFLOW_ID: workflow_id, OUTCOME: "succeeded", "attempt": "1"}
     return Append("trigger.outbox", "dispatch_succeeded", {}, headers)
+
+
+def test_dispatches_that_temporal_has_lost(program: Any, work: Path) -> None:
+    workflow_id = dispatch_workflow_id("triage", "new", "a")
+    place = {"topic": "trigger.inbox.envelopes", "event_log_id": 1}
+    headers = {PACKAGE: "triage", WORKFLOW_ID: workflow_id}
+
+    async def fill(log: EventLog) -> None:
+        manifest = load_manifest(work / "harn.toml", load_handlers=False)
+        await register(log, manifest.package, manifest.bindings)
+        await log.append([envelope("trigger.inbox.envelopes", "triage", "a")])
+        for kind in ("pump_admitted", "dispatch_lost"):
+            await log.append([Append("orchestrator.lifecycle", kind, place, headers)])
+
+    program.fill(fill)
+    ran = program("doctor", "--json")
+    found = check(ran, "dispatcher")
+    assert (ran.code, found["state"]) == (0, "warning")
+    assert found["found"].endswith("0 waiting in the inbox; 1 that Temporal has lost")
 
 
 @pytest.mark.parametrize(
