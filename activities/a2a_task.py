@@ -34,7 +34,7 @@ class A2aTaskActivities:
 
     @activity.defn(name=POLL_A2A_TASK.name)
     async def poll_a2a_task(self, message: FollowedTask) -> AttemptOutcome:
-        async with beating():
+        with beating():
             with store_failures_told():
                 request = await with_event(self._log, message.dispatch)
             end = await self._hop.ask(request, message.task)
@@ -55,7 +55,7 @@ class A2aTaskActivities:
     @activity.defn(name=CANCEL_A2A_TASK.name)
     async def cancel_a2a_task(self, message: FollowedTask) -> None:
         """Raises AGENT_UNAVAILABLE where another try may help; a refusal is logged and final."""
-        async with beating():
+        with beating():
             try:
                 await self._hop.cancel(message.dispatch, message.task)
             except A2aError as error:

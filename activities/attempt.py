@@ -74,7 +74,7 @@ class AttemptActivities:
             return await self._run_attempt(message)
 
     async def _run_attempt(self, message: AttemptRequest) -> AttemptOutcome:
-        async with beating():
+        with beating():
             with store_failures_told():
                 request = await with_event(self._log, message.dispatch)
             with dispatch_span(tracing.ATTEMPT, request, attempt=message.attempt) as span:
@@ -184,8 +184,10 @@ async def _started(records: AttemptLog) -> AttemptOutcome | None:
 async def _write(
     records: AttemptLog, request: DispatchRequest, message: AttemptRequest, end: HandlerEnd
 ) -> AttemptOutcome:
-    # A result may be large: the event loop must not stand still while it is looked through.
-    outcome = await asyncio.to_thread(outcome_of_end, request, message.attempt, end)
+    if end.result is None and end.error is None:
+        outcome = outcome_of_end(request, message.attempt, end)
+    else:  # may be large: the event loop must not stand still while it is looked through
+        outcome = await asyncio.to_thread(outcome_of_end, request, message.attempt, end)
     if outcome.pending and outcome.remote_task is not None:
         await records.pend(outcome.remote_task)
         return outcome

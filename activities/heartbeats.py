@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from temporalio import activity
 
@@ -15,22 +15,24 @@ FIRST_PAUSE_S = 0.2
 """Most activities end sooner, and cost the server no heartbeat at all."""
 
 
-@asynccontextmanager
-async def beating() -> AsyncIterator[None]:
+@contextmanager
+def beating() -> Iterator[None]:
     """Beat soon and then regularly, well within the activity's heartbeat timeout."""
     timeout = activity.info().heartbeat_timeout
     if timeout is None:
         yield
         return
-    task = asyncio.create_task(_beat(min(LONGEST_PAUSE_S, timeout.total_seconds() / 4)))
+    pause_s = min(LONGEST_PAUSE_S, timeout.total_seconds() / 4)
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
+
+    def beat() -> None:
+        nonlocal timer
+        activity.heartbeat()
+        timer = loop.call_later(pause_s, beat)
+
+    timer = loop.call_later(min(FIRST_PAUSE_S, pause_s), beat)
     try:
         yield
     finally:
-        task.cancel()
-
-
-async def _beat(pause_s: float) -> None:
-    await asyncio.sleep(min(FIRST_PAUSE_S, pause_s))
-    while True:
-        activity.heartbeat()
-        await asyncio.sleep(pause_s)
+        timer.cancel()

@@ -67,7 +67,7 @@ class PredicateActivities:
     async def evaluate_when(self, message: PredicateRequest) -> PredicateVerdict:
         """An answer that is in the log already holds, whatever the predicate would say now."""
         key = trigger_key(message.dispatch_id)
-        async with beating():
+        with beating():
             with store_failures_told():
                 written = await self._log.query(lambda reader: reader.written(key))
                 if written:

@@ -29,7 +29,7 @@ class PumpActivities:
         watcher = asyncio.create_task(_set_at_shutdown(stop))
         sweeping = asyncio.create_task(self._sweep.run(self._sweep_interval.total_seconds()))
         try:
-            async with beating():
+            with beating():
                 return await self._pump.run(stop, lifetime_s=message.lifetime_ms / 1000)
         finally:
             watcher.cancel()

@@ -11,6 +11,7 @@ from typing import Any
 from harn_temporal.activities.envelopes import Envelopes
 from harn_temporal.activities.pump_intake import Batch, Definition, Look
 from harn_temporal.contracts import AttemptOutcome, DispatchRequest, EventAddress
+from harn_temporal.dedupe_figures import count_dropped
 from harn_temporal.dispatch_records import cancelled, end_key, outcome_of
 from harn_temporal.errors import DispatchRefusedError, StoreError, UnavailableError
 from harn_temporal.event_address import address_of, with_event
@@ -26,8 +27,8 @@ from harn_temporal.telemetry.dispatch_spans import dispatch_span
 logger = logging.getLogger("harn_temporal.pump")
 
 Start = Callable[[DispatchRequest], Awaitable[object]]
-"""Starts a dispatch unless it was started before. Raises UnavailableError to be tried again,
-DispatchRefusedError where this request will never be taken."""
+"""Starts a dispatch that has no outcome, unless it was started before. Raises UnavailableError to
+be tried again, DispatchRefusedError where this request will never be taken."""
 
 REPORTS = 200
 """Ends of dispatches that are recorded in one transaction."""
@@ -43,6 +44,8 @@ class _Job:
     workflow_id: str
     failure: UnavailableError | StoreError | None = None
     refusal: DispatchRefusedError | None = None
+    ended: bool = False
+    """Whether the log holds its outcome: then Temporal may have forgotten that it ran."""
     admitted_at_ms: int = 0
     started_at_ms: int = 0
 
@@ -175,6 +178,7 @@ class Admissions:
         for item in items:
             for job in item.jobs:
                 job.admitted_at_ms = tx.now_ms
+                job.ended = tx.inbox.outcome(job.workflow_id) is not None
             for job in item.jobs:
                 _resume(tx, job)
             fresh = [job for job in item.jobs if not _is_admitted(tx, job.workflow_id)]
@@ -192,7 +196,11 @@ class Admissions:
     async def _start_one(self, job: _Job) -> None:
         try:
             with dispatch_span(tracing.ADMIT, job.request, kind="consumer") as span:
-                await self._start(job.request.model_copy(update={"traceparent": span.traceparent}))
+                if job.ended:
+                    count_dropped(job.request.binding.trigger_id, "dispatch_exists")
+                else:
+                    request = job.request.model_copy(update={"traceparent": span.traceparent})
+                    await self._start(request)
             logger.info(
                 "dispatch_admitted",
                 extra={"workflow_id": job.workflow_id, "trace_id": job.request.trace_id},

@@ -149,7 +149,7 @@ class QueueActivities:
 
     @activity.defn(name=WATCH_QUEUE.name)
     async def watch_queue(self, message: QueueWatch) -> QueueNews:
-        async with beating():
+        with beating():
             # What blocks a selection is seldom gone at once, and each one fills a history.
             pause_s = BLOCKED_LOOK_S if message.blocked else 0.0
             mark = await self._log.changed(0, 0)

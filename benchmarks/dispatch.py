@@ -45,7 +45,7 @@ from harn_temporal.temporal.converter import data_converter
 from harn_temporal.temporal.embedded_files import EmbeddedFiles
 from harn_temporal.temporal.search_attributes import register_search_attributes
 from harn_temporal.temporal.server_process import find_binary, start_server, stop_server
-from harn_temporal.temporal.starter import Started, start_dispatch
+from harn_temporal.temporal.starter import Started, start_unended
 from harn_temporal.worker import (
     DEFAULT_MAX_CONCURRENT,
     STICKY_TIMEOUT,
@@ -210,7 +210,7 @@ class Bench:
             return workflow_id
 
         async def dispatch(_: TriggerEvent, request: DispatchRequest) -> str:
-            started = await start_dispatch(client, log, request, eager=True)
+            started = await start_unended(client, request, eager=True)  # as the pump does
             assert isinstance(started, Started)
             outcome = await started.handle.result()
             assert outcome.status == "succeeded"
@@ -295,7 +295,7 @@ class Bench:
         async def starter() -> None:
             while pairs:
                 _, request = pairs.pop()
-                await start_dispatch(client, log, request, eager=True)
+                await start_unended(client, request, eager=True)
 
         await asyncio.gather(*(starter() for _ in range(IN_FLIGHT)))
         async with asyncio.timeout(LIMIT_SECONDS):

@@ -34,7 +34,7 @@ from harn_temporal.temporal.converter import data_converter
 from harn_temporal.temporal.embedded_files import EmbeddedFiles
 from harn_temporal.temporal.search_attributes import register_search_attributes
 from harn_temporal.temporal.server_process import find_binary, start_server, stop_server
-from harn_temporal.temporal.starter import Started, start_dispatch
+from harn_temporal.temporal.starter import Started, start_unended
 from harn_temporal.worker import WorkerOptions, running_worker
 
 IN_FLIGHT = 20
@@ -74,7 +74,7 @@ async def one(client: Client, log: EventLog, binding: Binding) -> None:
         address=taken.address,
         event=event,
     )
-    started = await start_dispatch(client, log, request, eager=True)
+    started = await start_unended(client, request, eager=True)
     assert isinstance(started, Started)
     outcome = await started.handle.result()
     if outcome.status != "succeeded":

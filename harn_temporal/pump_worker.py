@@ -22,7 +22,7 @@ from harn_temporal.eventlog.log import EventLog
 from harn_temporal.naming import control_queue, pump_workflow_id, task_queue
 from harn_temporal.pump_figures import PumpFigures
 from harn_temporal.temporal.describing import describe_life
-from harn_temporal.temporal.starter import Started, start_dispatch
+from harn_temporal.temporal.starter import Started, start_unended
 from harn_temporal.workflows.pump import PumpWorkflow
 
 SIDE_BY_SIDE = 2
@@ -50,7 +50,7 @@ def pump_worker(
     """A worker of the package's control queue, for the pump only."""
 
     async def start(request: DispatchRequest) -> None:
-        if not isinstance(await start_dispatch(client, log, request, eager=True), Started):
+        if not isinstance(await start_unended(client, request, eager=True), Started):
             count_dropped(request.binding.trigger_id, "dispatch_exists")
 
     async def describe(workflow_id: str) -> Life:

@@ -69,27 +69,39 @@ async def start_dispatch(
     TemporalUnavailableError or StoreUnavailableError, after which it may be called again, and
     DispatchRefusedError where that would not help.
     """
-    binding = request.binding
-    workflow_id = dispatch_workflow_id(
-        binding.package, binding.trigger_id, request.event_id, request.replay
-    )
+    workflow_id = _workflow_id(request)
     stored = await log.query(lambda reader: reader.inbox.outcome(workflow_id))
     if stored is not None:
         return AlreadyEnded(workflow_id, stored)
+    return await start_unended(client, request, eager=eager)
+
+
+async def start_unended(
+    client: Client, request: DispatchRequest, *, eager: bool = False
+) -> Started | AlreadyStarted:
+    """As `start_dispatch`, for who has found no outcome in the log already."""
     request = _within_limits(request)
     try:
-        return await _start(client, request, workflow_id, eager=eager)
+        return await _start(client, request, eager=eager)
     except DispatchRefusedError as error:
         if not request.search_attributes:
             raise
         reason = error
     # A namespace may have lost the attributes, or never have had them: they are not essential.
     plain = request.model_copy(update={"search_attributes": False})
-    started = await _start(client, plain, workflow_id, eager=eager)
+    started = await _start(client, plain, eager=eager)
     logger.warning(
-        "search_attributes_dropped", extra={"workflow_id": workflow_id, "error": str(reason)}
+        "search_attributes_dropped",
+        extra={"workflow_id": started.handle.id, "error": str(reason)},
     )
     return started
+
+
+def _workflow_id(request: DispatchRequest) -> str:
+    binding = request.binding
+    return dispatch_workflow_id(
+        binding.package, binding.trigger_id, request.event_id, request.replay
+    )
 
 
 def _within_limits(request: DispatchRequest) -> DispatchRequest:
@@ -100,8 +112,9 @@ def _within_limits(request: DispatchRequest) -> DispatchRequest:
 
 
 async def _start(
-    client: Client, request: DispatchRequest, workflow_id: str, *, eager: bool
+    client: Client, request: DispatchRequest, *, eager: bool
 ) -> Started | AlreadyStarted:
+    workflow_id = _workflow_id(request)
     try:
         handle = await client.start_workflow(
             DispatchWorkflow.run,

@@ -250,17 +250,17 @@ async def test_a_dispatch_that_exists_is_told_as_deduped(
 ):
     """As after a cursor that was lost: the pump finds the envelope again."""
     from harn_temporal.dedupe_figures import dropped
-    from harn_temporal.pump_worker import start_dispatch
+    from harn_temporal.pump_worker import start_unended
     from harn_temporal.temporal.starter import Started
 
     before = dropped().get(("fine", "dispatch_exists"), 0)
     begun = []
 
-    async def twice(client, log, request, *, eager):
-        begun.append(await start_dispatch(client, log, request, eager=eager))
-        return await start_dispatch(client, log, request, eager=eager)
+    async def twice(client, request, *, eager):
+        begun.append(await start_unended(client, request, eager=eager))
+        return await start_unended(client, request, eager=eager)
 
-    monkeypatch.setattr("harn_temporal.pump_worker.start_dispatch", twice)
+    monkeypatch.setattr("harn_temporal.pump_worker.start_unended", twice)
     async with running_worker(temporal_client, log, package.manifest):
         await package.ingest("fine")
         await ended(1)

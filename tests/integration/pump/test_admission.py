@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from harn_temporal.dedupe_figures import dropped
 from harn_temporal.errors import DispatchRefusedError, TemporalUnavailableError
 from harn_temporal.headers import PACKAGE, WORKFLOW_ID
 from harn_temporal.pump_records import parked
@@ -205,6 +206,24 @@ async def test_what_temporal_does_not_take_is_tried_again_and_refusals_end(lab):
     assert (ended.kind, ended.headers["harn_temporal.outcome"]) == ("dispatch_failed", "cancelled")
     assert ended.payload["error"] == "too large for Temporal"
     assert await lab.outstanding() == 2
+
+
+async def test_what_has_ended_is_not_started(lab):
+    """As after a cursor that was lost, when Temporal has forgotten the workflow."""
+    request = await lab.package.request()
+    await lab.end_attempt(request)
+    reason = (request.binding.trigger_id, "dispatch_exists")
+    before = dropped().get(reason, 0)
+    sent = await lab.send(1)
+    async with lab.running(await lab.make()) as pump:
+
+        async def passed():
+            return await lab.cursor() == 2
+
+        await lab.harness.until(passed)
+        assert (pump.figures.started, await lab.outstanding()) == (2, 1)
+    assert [request.event_id for request in lab.started] == sent
+    assert dropped()[reason] == before + 1
 
 
 async def test_an_admission_tells_how_long_it_took(lab):
