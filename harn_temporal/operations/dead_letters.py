@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,18 +16,20 @@ from harn_temporal.eventlog.dead_letters import PENDING, StoredDeadLetter
 from harn_temporal.eventlog.log import EventLog, Reader, Transaction
 from harn_temporal.eventlog.topics import TRIGGER_DLQ
 from harn_temporal.events import TriggerEvent
-from harn_temporal.naming import dispatch_workflow_id
 from harn_temporal.operations.audit import AuditTarget, Intent, audit_id
 from harn_temporal.operations.replay import (
+    Bindings,
     Unresolved,
     Version,
-    append_replay,
-    next_replay,
-    resolve,
+    add_replay,
+    replay_under_way,
 )
 from harn_temporal.operations.report import Item, Pace, Report, audited
 
 FIXTURE = "harn.dlq.fixture.v1"
+
+PAGE = 500
+"""Dead letters looked at in one query."""
 
 
 async def replay_letters(
@@ -38,23 +41,22 @@ async def replay_letters(
     """
     run = audit_id()
     pace = Pace(intent.rate)
+    bindings = Bindings(log, version)
     items = []
-    for letter in letters:
-        if letter.state != PENDING:
-            items.append(_item(letter, "skipped", f"it is {letter.state}"))
-            continue
-        binding = await resolve(log, letter.trigger_id, letter.version, package="", version=version)
-        if isinstance(binding, Unresolved):
-            items.append(_item(letter, "skipped", binding.reason))
-            continue
-        under_way = await _under_way(log, letter, binding)
-        if under_way is not None:
-            items.append(_item(letter, "skipped", f"{under_way} is under way"))
-        elif intent.dry_run:
-            items.append(_item(letter, "dry_run"))
-        else:
-            await pace.wait()
-            items.append(await _replay(log, letter, binding))
+    for start in range(0, len(letters), PAGE):
+        found = [
+            (letter, await bindings.find(letter.trigger_id, letter.version))
+            for letter in letters[start : start + PAGE]
+        ]
+        hindrances = await log.query(functools.partial(_hindrances, found))
+        for (letter, binding), hindrance in zip(found, hindrances, strict=True):
+            if hindrance is not None or isinstance(binding, Unresolved):
+                items.append(_item(letter, "skipped", hindrance))
+            elif intent.dry_run:
+                items.append(_item(letter, "dry_run"))
+            else:
+                await pace.wait()
+                items.append(await _replay(log, letter, binding))
     return await audited(log, intent, run, items)
 
 
@@ -119,23 +121,34 @@ async def _replay(log: EventLog, letter: StoredDeadLetter, binding: Binding) -> 
         event = TriggerEvent.from_json(entry.get("event"))
     except EventError as error:
         return _item(letter, "skipped", f"its event cannot be read: {error}")
-    workflow_id = await append_replay(log, binding, event)
-    return replace(_item(letter, "replayed"), workflow_id=workflow_id, package=binding.package)
+    event_json = event.to_json()
+
+    def work(tx: Transaction) -> Item:
+        hindrance = _hindrance(tx, tx.dead_letters.get(letter.id) or letter, binding)
+        if hindrance is not None:
+            return _item(letter, "skipped", hindrance)
+        workflow_id = add_replay(tx, binding, event, event_json)
+        return replace(_item(letter, "replayed"), workflow_id=workflow_id, package=binding.package)
+
+    return await log.transact(work)
 
 
-async def _under_way(log: EventLog, letter: StoredDeadLetter, binding: Binding) -> str | None:
-    """The last replay of the letter's event, where it has not ended."""
+def _hindrances(
+    letters: Sequence[tuple[StoredDeadLetter, Binding | Unresolved]], reader: Reader
+) -> list[str | None]:
+    return [_hindrance(reader, letter, binding) for letter, binding in letters]
 
-    def look(reader: Reader) -> str | None:
-        last = next_replay(reader, binding, letter.event_id) - 1
-        if last == 0:
-            return None
-        workflow_id = dispatch_workflow_id(
-            binding.package, binding.trigger_id, letter.event_id, last
-        )
-        return workflow_id if reader.inbox.outcome(workflow_id) is None else None
 
-    return await log.query(look)
+def _hindrance(
+    reader: Reader, letter: StoredDeadLetter, binding: Binding | Unresolved
+) -> str | None:
+    """Why a dead letter is not replayed now; None where it can be."""
+    if letter.state != PENDING:
+        return f"it is {letter.state}"
+    if isinstance(binding, Unresolved):
+        return binding.reason
+    under_way = replay_under_way(reader, binding, letter.event_id)
+    return None if under_way is None else f"{under_way} is under way"
 
 
 async def _discard(log: EventLog, letter: StoredDeadLetter) -> Item:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -40,11 +40,10 @@ async def replay(
     """Replay each target, one transaction each. What no binding can take is skipped."""
     run = audit_id()
     pace = Pace(intent.rate)
+    bindings = Bindings(log, version)
     items = []
     for target in targets:
-        binding = await resolve(
-            log, target.trigger_id, target.version, package=target.package, version=version
-        )
+        binding = await bindings.find(target.trigger_id, target.version, target.package)
         if isinstance(binding, Unresolved):
             items.append(Item(target.audited(), "skipped", binding.reason))
         elif intent.dry_run:
@@ -74,23 +73,42 @@ async def append_replay(
 ) -> str:
     """Append the envelope of the next replay; returns the id of its workflow to be."""
     event_json = event.to_json()
+    return await log.transact(
+        lambda tx: add_replay(tx, binding, event, event_json, traceparent=traceparent)
+    )
 
-    def work(tx: Transaction) -> str:
-        number = next_replay(tx, binding, event.id)
-        tx.append(
-            event_records(
-                binding,
-                event,
-                event_json,
-                package=binding.package,
-                now_ms=tx.now_ms,
-                replay=number,
-                traceparent=traceparent,
-            )
+
+def add_replay(
+    tx: Transaction,
+    binding: Binding,
+    event: TriggerEvent,
+    event_json: dict[str, Any],
+    *,
+    traceparent: str | None = None,
+) -> str:
+    """As `append_replay`, in a transaction that also does something else."""
+    number = next_replay(tx, binding, event.id)
+    tx.append(
+        event_records(
+            binding,
+            event,
+            event_json,
+            package=binding.package,
+            now_ms=tx.now_ms,
+            replay=number,
+            traceparent=traceparent,
         )
-        return dispatch_workflow_id(binding.package, binding.trigger_id, event.id, number)
+    )
+    return dispatch_workflow_id(binding.package, binding.trigger_id, event.id, number)
 
-    return await log.transact(work)
+
+def replay_under_way(reader: Reader, binding: Binding, event_id: str) -> str | None:
+    """The workflow of the last replay of an event, where that has not ended."""
+    last = next_replay(reader, binding, event_id) - 1
+    if last == 0:
+        return None
+    workflow_id = dispatch_workflow_id(binding.package, binding.trigger_id, event_id, last)
+    return workflow_id if reader.inbox.outcome(workflow_id) is None else None
 
 
 def next_replay(reader: Reader, binding: Binding, event_id: str) -> int:
@@ -103,14 +121,30 @@ def next_replay(reader: Reader, binding: Binding, event_id: str) -> int:
     return number
 
 
-async def resolve(
-    log: EventLog, trigger_id: str, recorded: int | None, *, package: str, version: Version
-) -> Binding | Unresolved:
-    """The binding that a replay is dispatched under. With `package` empty any of ours will do."""
+class Bindings:
+    """The bindings that replays are dispatched under, each looked up once in an operation."""
 
-    def look_up(reader: Reader) -> Binding | Unresolved:
-        number = recorded if version == "recorded" else _current(reader, trigger_id, package)
-        if number is None and version == "current":
+    def __init__(self, log: EventLog, version: Version) -> None:
+        self._log = log
+        self._version = version
+        self._known: dict[tuple[str, int | None, str], Binding | Unresolved] = {}
+
+    async def find(
+        self, trigger_id: str, recorded: int | None, package: str = ""
+    ) -> Binding | Unresolved:
+        """With `package` empty any of ours will do."""
+        wanted = trigger_id, recorded, package
+        if wanted not in self._known:
+            self._known[wanted] = await self._log.query(
+                lambda reader: self._look_up(reader, *wanted)
+            )
+        return self._known[wanted]
+
+    def _look_up(
+        self, reader: Reader, trigger_id: str, recorded: int | None, package: str
+    ) -> Binding | Unresolved:
+        number = recorded if self._version == "recorded" else _current(reader, trigger_id, package)
+        if number is None and self._version == "current":
             return Unresolved(
                 f"trigger {trigger_id} is not in use now; start its worker, or replay it with "
                 "--version recorded"
@@ -126,8 +160,6 @@ async def resolve(
             return Binding.model_validate({**definition, "version": number})
         except ValidationError as error:
             return Unresolved(f"the definition of {trigger_id}@v{number} is wrong: {error}")
-
-    return await log.query(look_up)
 
 
 def _current(reader: Reader, trigger_id: str, package: str) -> int | None:

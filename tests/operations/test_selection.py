@@ -10,8 +10,10 @@ from harn_temporal.errors import NotFoundError
 from harn_temporal.eventlog.log import Append
 from harn_temporal.eventlog.transaction import StoreReader
 from harn_temporal.headers import OUTCOME, WORKFLOW_ID
-from harn_temporal.inspection.dead_letters import find
+from harn_temporal.inspection.dead_letters import dead_letters, find
 from harn_temporal.operations import targets
+from harn_temporal.operations.audit import Intent
+from harn_temporal.operations.dead_letters import replay_letters
 from harn_temporal.operations.targets import Selection, select
 from harn_temporal.operations.where import Where
 
@@ -107,6 +109,50 @@ async def test_an_unknown_event_names_the_nearest_and_reads_nothing(filled, read
     with pytest.raises(NotFoundError, match="no event 'nothing' in this store"):
         await selected(package, event_id="nothing")
     assert reads == {}
+
+
+async def test_dead_letters_are_looked_at_together_and_replayed_once(
+    make_package, triggers, monkeypatch
+):
+    package = make_package(triggers.one("succeeds"))
+    event, _ = await package.ingest()
+    other, _ = await package.ingest()
+    letter = {
+        "binding_id": "on-push",
+        "binding_version": 1,
+        "provider": "github",
+        "kind": "push",
+        "state": "pending",
+        "error": "boom",
+    }
+    await package.log.append(
+        [
+            Append("trigger.dlq", "dlq_entry", {**letter, "id": id_, "event_id": e.id, "event": j})
+            for id_, e, j in (
+                ("dlq_1", event, event.to_json()),
+                ("dlq_2", event, event.to_json()),
+                ("dlq_3", other, other.to_json()),
+            )
+        ]
+    )
+    letters = (await dead_letters(package.log)).letters
+    queries = []
+    query = package.log.query
+
+    async def counting(work):
+        queries.append(work)
+        return await query(work)
+
+    monkeypatch.setattr(package.log, "query", counting)
+    dry = await replay_letters(package.log, letters, Intent("dlq_replay", dry_run=True), "recorded")
+    assert [item.done for item in dry.items] == ["dry_run"] * 3
+    assert len(queries) == 2  # the one binding, and all letters
+
+    report = await replay_letters(package.log, letters, Intent("dlq_replay"), "recorded")
+    assert [item.done for item in report.items] == ["replayed", "skipped", "replayed"]
+    assert report.items[1].reason == f"{report.items[0].workflow_id} is under way"
+    again = await replay_letters(package.log, letters, Intent("dlq_replay"), "recorded")
+    assert [item.done for item in again.items] == ["skipped"] * 3
 
 
 async def test_an_unknown_dead_letter_is_compared_with_a_few(make_package, triggers, monkeypatch):
