@@ -133,9 +133,14 @@ async def test_a_trigger_that_is_gone_has_no_counters(package, log):
 async def test_the_backlog_and_its_age(package, log):
     await package.ingest("fine")
     await package.ingest("fine")
+    [envelope, _] = await log.read(topics.INBOX_ENVELOPES)
+    headers = {PACKAGE: "demo", "trigger_id": "fine", "event_id": "old"}
+    hour_ago = envelope.occurred_at_ms - 3_600_000
+    await log.append([Append(envelope.topic, envelope.kind, {}, headers, hour_ago)])
     found = await exposed(log)
-    assert value(found, "harn_orchestrator_pump_backlog", package="demo") == 2
-    assert 0 <= value(found, "harn_trigger_oldest_pending_age_seconds", package="demo") < 60
+    assert value(found, "harn_orchestrator_pump_backlog", package="demo") == 3
+    age_s = value(found, "harn_trigger_oldest_pending_age_seconds", package="demo")
+    assert 3600 <= age_s < 3660
     assert value(found, "harn_orchestrator_pump_outstanding", package="demo") == 0
 
 
