@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harn_temporal.contracts import AttemptOutcome, DispatchRequest
 from harn_temporal.eventlog.log import Transaction
-from harn_temporal.gates.circuit import CircuitAnswer, ask_circuit, tell_circuit
+from harn_temporal.gates.circuit import CircuitAnswer, ask_circuit, leave_probes, tell_circuit
 from harn_temporal.gates.decisions import Wake
 from harn_temporal.gates.leaving import abandon, release, renew
 from harn_temporal.gates.models import GateKind
@@ -84,8 +84,11 @@ def refused_by_circuit(
 def tell_of_attempt(
     tx: Transaction, request: DispatchRequest, holder: str, outcome: AttemptOutcome
 ) -> None:
-    """What an attempt that the agent answered, or did not, means for its circuit."""
-    if request.binding.handler.kind != "a2a" or outcome.status == "cancelled":
+    """What an attempt means for the circuit of its agent: one that was cancelled says nothing."""
+    if request.binding.handler.kind != "a2a":
+        return
+    if outcome.status == "cancelled":
+        leave_probes(tx, holder)
         return
     retryable = outcome.retry_in_ms is not None or outcome.final == "dlq"
     tell_circuit(tx, request.binding.handler.uri, holder, outcome.attempt, failed=retryable)

@@ -26,7 +26,10 @@ class Wakes:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def send(self, wakes: Iterable[Wake]) -> None:
-        for holder in dict.fromkeys(wake.holder for wake in wakes):
+        self.tell(wake.holder for wake in wakes)
+
+    def tell(self, holders: Iterable[str]) -> None:
+        for holder in dict.fromkeys(holders):
             task = asyncio.create_task(self._send(holder))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)

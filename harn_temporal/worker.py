@@ -21,6 +21,7 @@ from harn_temporal.activities.attempt import AttemptActivities, LoadHandler
 from harn_temporal.activities.breaker import PredicateBreaker
 from harn_temporal.activities.cancellations import Cancellations
 from harn_temporal.activities.envelopes import Envelopes
+from harn_temporal.activities.gate_grants import GrantWatch
 from harn_temporal.activities.gate_sweep import GateSweep
 from harn_temporal.activities.gate_wakes import Wakes
 from harn_temporal.activities.gates import GateActivities
@@ -45,6 +46,7 @@ from harn_temporal.eventlog.log import EventLog
 from harn_temporal.manifest import Manifest
 from harn_temporal.naming import task_queue
 from harn_temporal.pump_figures import Admission, PumpFigures
+from harn_temporal.pump_keeping import keep_pump
 from harn_temporal.pump_worker import PumpSettings, ensure_pump, pump_worker
 from harn_temporal.recovery.stranded import StrandedCount, note_stranded
 from harn_temporal.registry import register
@@ -172,6 +174,7 @@ async def running_worker(
     ]
     figures = PumpFigures(manifest.max_outstanding, on_admission=observers.on_admission)
     stranded = StrandedCount()
+    upkeep: list[Coroutine[Any, Any, None]] = []
     envelopes = Envelopes(
         store_id=log.store_id,
         package=manifest.package,
@@ -186,9 +189,15 @@ async def running_worker(
             log, manifest.package, max_outstanding=manifest.max_outstanding
         )
         workers.append(pump_worker(client, log, envelopes, figures, _pump_settings(options, gates)))
-        await ensure_pump(
-            client, log, manifest.package, heartbeat_timeout_ms=_ms(options.heartbeat_timeout)
+        ensure = partial(
+            ensure_pump,
+            client,
+            log,
+            manifest.package,
+            heartbeat_timeout_ms=_ms(options.heartbeat_timeout),
         )
+        await ensure()
+        upkeep.append(keep_pump(ensure, options.sweep_interval.total_seconds()))
     tasks = tuple(asyncio.create_task(worker.run()) for worker in workers)
     cancellations = Cancellations(
         log,
@@ -197,7 +206,8 @@ async def running_worker(
         partial(cancel_inline_job, client),
         package=manifest.package,
     )
-    cancelling = asyncio.create_task(cancellations.run())
+    upkeep += [cancellations.run(), GrantWatch(log, wakes).run()]
+    beside = [asyncio.create_task(each) for each in upkeep]
     try:
         async with serving(
             client,
@@ -215,11 +225,12 @@ async def running_worker(
                 stranded,
                 scheduler,
                 attempts,
-                (*tasks, cancelling),
+                (*tasks, *beside),
             )
     finally:
-        cancelling.cancel()
-        await asyncio.gather(cancelling, return_exceptions=True)
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
         await _shut_down(workers, tasks, options.grace + SHUTDOWN_MARGIN)
         await wakes.sent()
 

@@ -136,7 +136,7 @@ def release_gate(
         count = len(found["released"])
         line(f"Took {count} permit{'' if count == 1 else 's'} or places back at {name}.")
         if found["granted"]:
-            note("Whoever has its turn now finds out within a minute.")
+            note("Whoever has its turn now goes on as soon as a worker of the store sees it.")
 
 
 def _take(

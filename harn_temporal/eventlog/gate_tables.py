@@ -108,6 +108,13 @@ class GateTables:
         rows = self._statements.rows("gates.expired", now_ms=self._now_ms, limit=limit)
         return [StoredPermit(*row) for row in rows]
 
+    def waited_for(self, after_ms: int, until_ms: int, limit: int) -> list[StoredPermit]:
+        """Permits that were acquired in that time, later than their holders first asked."""
+        rows = self._statements.rows(
+            "gates.waited_for", after_ms=after_ms, until_ms=until_ms, limit=limit
+        )
+        return [StoredPermit(*row) for row in rows]
+
     def waiter(self, gate: int, holder: str) -> StoredWaiter | None:
         rows = self._statements.rows("gates.waiter", gate=gate, holder=clean_text(holder))
         return StoredWaiter(*rows[0]) if rows else None

@@ -25,7 +25,7 @@ _LARGEST = NEVER_MS // 2
 
 class GatesProjection:
     name = "gates"
-    version = 1
+    version = 2
 
     def folds(self, topic: str) -> bool:
         return topics.gate_kind(topic) is not None

@@ -111,13 +111,20 @@ def _asked_again(
 ) -> Decision:
     written = tx.written(_dispatched_key(place, mine.payload["batch"]))
     if written:
-        return _fate(place, written[0], mine, holder, ())
+        return _fate(place, written[0], mine, holder, _told_by_last(place, written[0], mine))
     if found is None or tx.gates.waiter(found.gate, holder) is None:
         return Skip(detail={"gate": place.name, "reason": "it left its batch"})
     if tx.now_ms < found.due_at_ms:
         return _wait(tx, place, found.due_at_ms, found.waiting)
     dispatched, wakes = _dispatch(tx, place, found)
     return _fate(place, dispatched, mine, holder, wakes)
+
+
+def _told_by_last(place: Place, dispatched: Record, mine: Record) -> tuple[Wake, ...]:
+    """The root once more, by who made the batch full and may have died before it told anybody."""
+    if mine.event_id != dispatched.payload["members"][-1]:
+        return ()
+    return (place.wake(dispatched.headers[HOLDER], granted=True),)
 
 
 def _fate(

@@ -25,6 +25,10 @@ from harn_temporal.manifest.table import Table
 COUNT_LIMIT = 2**32 - 1
 _COUNT = f"an integer from 1 to {COUNT_LIMIT}"
 
+BATCH_LIMIT = 2_000
+"""The members of a batch are dispatched in one transaction, and handled in one call."""
+_SIZE = f"an integer from 1 to {BATCH_LIMIT}"
+
 
 def read_gates(table: Table, notes: Notes, trigger_id: str) -> dict[str, Gate]:
     """The gates of a trigger or source that have no problem, by name."""
@@ -107,7 +111,7 @@ def _read_singleton(table: Table) -> Gate | None:
 
 
 def _read_batch(table: Table) -> Gate | None:
-    size = table.required("size", table.integer("size", _COUNT, low=1, high=COUNT_LIMIT), _COUNT)
+    size = table.required("size", table.integer("size", _SIZE, low=1, high=BATCH_LIMIT), _SIZE)
     timeout = _required_duration(table, "timeout")
     key = cel_key(table)
     table.close()

@@ -128,3 +128,21 @@ async def test_the_story_of_a_circuit(circuit, temporal_address):
         "circuit_probe",
         "circuit_closed",
     ]
+
+
+async def test_a_probe_that_is_cancelled_makes_room_for_another(circuit):
+    make, clock, agents = circuit
+    package = make('retry = { max = 5, backoff = "linear", delay_ms = 30 }')
+    async with package.worker():
+        assert (await ended(package)).status == "dlq"
+        clock.ahead_ms += 61_000
+        agents.held = asyncio.Event()
+        probe = await package.start()
+        async with asyncio.timeout(30):
+            while agents.asked < 6:  # noqa: ASYNC110 - the probe asks
+                await asyncio.sleep(0.01)
+        assert (await ended(package)).status == "dlq"
+        await probe.cancel()
+        assert (await probe.result()).status == "cancelled"
+        agents.away, agents.held = False, None
+        assert (await ended(package)).status == "succeeded"

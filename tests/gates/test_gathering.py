@@ -182,3 +182,12 @@ async def test_a_batch_whose_members_are_all_gone_is_forgotten(desk, clock):
         await desk.abandon(holder)
     clock.at(4_000)
     assert await desk.says(TEN, "c") == 9_000
+
+
+async def test_who_made_a_batch_full_tells_the_root_again(desk):
+    """Its worker may have died after the commit, before it told anybody."""
+    for number in range(10):
+        await desk.ask(TEN, f"{number}")
+    again = await desk.ask(TEN, "9")
+    assert [(wake.holder, wake.granted) for wake in again.wakes] == [("0", True)]
+    assert (await desk.ask(TEN, "8")).wakes == ()

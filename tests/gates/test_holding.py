@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from harn_temporal.activities.gate_grants import GrantWatch
+from harn_temporal.activities.gate_wakes import Wakes
 from harn_temporal.gates.models import Concurrency, Singleton
 
 TWO = Concurrency(max=2)
@@ -210,3 +212,35 @@ async def test_releasing_one_kind_leaves_the_other(desk):
     wakes = await desk.log.transact(lambda tx: release(tx, "a", kinds=["concurrency"]))
     assert [wake.holder for wake in wakes] == ["b"]
     assert await desk.says(ONLY, "b") is False
+
+
+async def test_who_waited_for_a_permit_is_told_once_more_by_each_worker(desk, clock):
+    told = []
+
+    async def signal(holder):
+        told.append(holder)
+
+    wakes = Wakes(signal)
+    watch = GrantWatch(desk.log, wakes)
+
+    async def look(watch=watch):
+        told.clear()
+        await watch.once()
+        await wakes.sent()
+        return list(told)
+
+    for holder in "abc":
+        await desk.ask(ONE, holder)
+    clock.at(10_000)
+    assert await look() == []  # `a` never waited
+    assert await desk.release("a") == ["b"]
+    clock.at(11_999)
+    assert await look() == []  # it has just been signalled
+    clock.at(12_000)
+    assert [await look(), await look()] == [["b"], []]
+    assert await look(GrantWatch(desk.log, wakes)) == ["b"]
+    assert await desk.release("b") == ["c"]
+    clock.at(14_000)
+    assert await look() == ["c"]
+    clock.at(12_000 + 600_000)
+    assert await look(GrantWatch(desk.log, wakes)) == []  # it has asked by itself since

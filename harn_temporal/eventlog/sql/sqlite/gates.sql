@@ -42,6 +42,9 @@ CREATE INDEX @gates_permits_of_gate ON @gates_permits (gate, expires_at_ms);
 
 CREATE INDEX @gates_permits_expiring ON @gates_permits (expires_at_ms);
 
+CREATE INDEX @gates_permits_waited_for ON @gates_permits (acquired_at_ms)
+WHERE acquired_at_ms > arrived_at_ms;
+
 CREATE TABLE @gates_waiters (
   gate INTEGER NOT NULL,
   holder TEXT NOT NULL,
@@ -146,6 +149,12 @@ FROM @gates_permits WHERE holder = :holder ORDER BY gate
 -- name: gates.expired
 SELECT gate, holder, permit_id, arrived_at_ms, acquired_at_ms, expires_at_ms
 FROM @gates_permits WHERE expires_at_ms <= :now_ms ORDER BY expires_at_ms LIMIT :limit
+
+-- name: gates.waited_for
+SELECT gate, holder, permit_id, arrived_at_ms, acquired_at_ms, expires_at_ms
+FROM @gates_permits
+WHERE acquired_at_ms > arrived_at_ms AND acquired_at_ms > :after_ms AND acquired_at_ms <= :until_ms
+ORDER BY acquired_at_ms LIMIT :limit
 
 -- name: gates.add_waiter
 INSERT INTO @gates_waiters (
