@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from datetime import timedelta
 
 import pytest
 from temporalio.service import RPCError, RPCStatusCode
@@ -239,6 +240,21 @@ async def test_the_pump_of_the_next_worker_goes_on(temporal_client, make_package
     assert (await temporal_client.get_workflow_handle(workflow_id).describe()).status.name == (
         "RUNNING"
     )
+
+
+async def test_a_pump_that_was_terminated_is_started_again(
+    temporal_client, make_package, harness, ended
+):
+    """So is one that Temporal has lost: there is none by its id."""
+    package = make_package(LIB, harness.trigger("handle"))
+    log = package.log
+    pump = temporal_client.get_workflow_handle(pump_workflow_id(log.store_id, "demo"))
+    options = WorkerOptions(sweep_interval=timedelta(milliseconds=200))
+    async with running_worker(temporal_client, log, package.manifest, options):
+        for n in (1, 2):
+            [taken] = await package.ingest(harness.event({"n": n}))
+            assert taken.event_id in await ended(log, n)
+            await pump.terminate()
 
 
 async def test_without_pump_nothing_is_started(temporal_client, make_package, harness):
