@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harn_temporal.cli import dlq_operations
-from harn_temporal.cli.dlq_filters import (
-    ErrorClassOption,
-    NewerThanOption,
-    OlderThanOption,
-    OnlyTriggerOption,
-    ProviderOption,
-    TenantOption,
-    selection,
-)
+from harn_temporal.cli.dlq_filters import DeadLetterFilters
+from harn_temporal.cli.option_groups import grouped
 from harn_temporal.cli.options import JsonOption, common_options
 
 if TYPE_CHECKING:
@@ -31,15 +24,11 @@ app = typer.Typer(no_args_is_help=True, help="Dead letters: dispatches whose ret
 
 
 @app.command("ls")
+@grouped
 def list_dead_letters(
     ctx: typer.Context,
     *,
-    trigger: OnlyTriggerOption = None,
-    provider: ProviderOption = None,
-    error_class: ErrorClassOption = None,
-    tenant: TenantOption = None,
-    older_than: OlderThanOption = None,
-    newer_than: NewerThanOption = None,
+    chosen: DeadLetterFilters,
     every_state: Annotated[
         bool, typer.Option("--all", help="Also what was resolved or discarded")
     ] = False,
@@ -54,15 +43,7 @@ def list_dead_letters(
     from harn_temporal.clock import system_clock
     from harn_temporal.inspection.dead_letters import dead_letters, letter_json
 
-    wanted = selection(
-        trigger=trigger,
-        provider=provider,
-        error_class=error_class,
-        tenant=tenant,
-        older_than=older_than,
-        newer_than=newer_than,
-        state=None if every_state else "pending",
-    )
+    wanted = chosen.selection(state=None if every_state else "pending")
     found = reading(common_options(ctx), dead_letters)
     now_ms = system_clock()
     letters = [letter for letter in found.letters if wanted.admits(letter, now_ms)]

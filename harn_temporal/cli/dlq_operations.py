@@ -8,16 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harn_temporal.cli.dlq_filters import (
-    ErrorClassOption,
-    NewerThanOption,
-    OlderThanOption,
-    OnlyTriggerOption,
-    ProviderOption,
-    TenantOption,
-    selection,
-)
+from harn_temporal.cli.dlq_filters import DeadLetterFilters
 from harn_temporal.cli.operation_options import DryRunOption, RateOption, VersionOption, WaitOption
+from harn_temporal.cli.option_groups import grouped
 from harn_temporal.cli.options import JsonOption, common_options
 from harn_temporal.errors import UsageError
 
@@ -33,16 +26,12 @@ IdsArgument = Annotated[
 ]
 
 
+@grouped
 def replay(
     ctx: typer.Context,
     ids: IdsArgument = None,
     *,
-    trigger: OnlyTriggerOption = None,
-    provider: ProviderOption = None,
-    error_class: ErrorClassOption = None,
-    tenant: TenantOption = None,
-    older_than: OlderThanOption = None,
-    newer_than: NewerThanOption = None,
+    chosen: DeadLetterFilters,
     version: VersionOption = "recorded",
     dry_run: DryRunOption = False,
     rate: RateOption = None,
@@ -61,14 +50,7 @@ def replay(
     from harn_temporal.cli.reading import reading
     from harn_temporal.operations.dead_letters import replay_letters
 
-    filters = selection(
-        trigger=trigger,
-        provider=provider,
-        error_class=error_class,
-        tenant=tenant,
-        older_than=older_than,
-        newer_than=newer_than,
-    )
+    filters = chosen.selection()
     _check_choice(ids, filters)
     wanted = intent("dlq_replay", dry_run=dry_run, rate=rate, filter_text=_text(ids, filters))
     under = version_named(version)
@@ -84,16 +66,12 @@ def replay(
         raise typer.Exit(1)
 
 
+@grouped
 def purge(
     ctx: typer.Context,
     ids: IdsArgument = None,
     *,
-    trigger: OnlyTriggerOption = None,
-    provider: ProviderOption = None,
-    error_class: ErrorClassOption = None,
-    tenant: TenantOption = None,
-    older_than: OlderThanOption = None,
-    newer_than: NewerThanOption = None,
+    chosen: DeadLetterFilters,
     confirm: Annotated[
         bool, typer.Option("--confirm", help="Do it; without this nothing is done")
     ] = False,
@@ -109,14 +87,7 @@ def purge(
     from harn_temporal.cli.reading import reading
     from harn_temporal.operations.dead_letters import purge_letters
 
-    filters = selection(
-        trigger=trigger,
-        provider=provider,
-        error_class=error_class,
-        tenant=tenant,
-        older_than=older_than,
-        newer_than=newer_than,
-    )
+    filters = chosen.selection()
     wanted = intent("dlq_purge", dry_run=dry_run, rate=None, filter_text=_text(ids, filters))
 
     async def work(log: EventLog) -> Report:
@@ -131,16 +102,12 @@ def purge(
     show(reading(common_options(ctx), work), [], as_json=as_json)
 
 
+@grouped
 def export(
     ctx: typer.Context,
     ids: IdsArgument = None,
     *,
-    trigger: OnlyTriggerOption = None,
-    provider: ProviderOption = None,
-    error_class: ErrorClassOption = None,
-    tenant: TenantOption = None,
-    older_than: OlderThanOption = None,
-    newer_than: NewerThanOption = None,
+    chosen: DeadLetterFilters,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="DIR", help="Write a file for each, named after its id"),
@@ -156,14 +123,7 @@ def export(
     from harn_temporal.cli.reading import reading
     from harn_temporal.operations.dead_letters import fixture
 
-    filters = selection(
-        trigger=trigger,
-        provider=provider,
-        error_class=error_class,
-        tenant=tenant,
-        older_than=older_than,
-        newer_than=newer_than,
-    )
+    filters = chosen.selection()
 
     async def work(log: EventLog) -> list[tuple[str, dict[str, Any]]]:
         letters = await _chosen(log, ids, filters)

@@ -1,4 +1,4 @@
-"""From the options of `fire` and `ingest` to one TriggerEvent."""
+"""From the options of `fire`, `ingest` and `queue enqueue` to one TriggerEvent."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import typer
 from harn_temporal.errors import UsageError
 
 if TYPE_CHECKING:
+    from harn_temporal.bindings import Binding
     from harn_temporal.events import TriggerEvent
 
 STDIN = "-"
@@ -22,67 +23,62 @@ EVENT_PANEL = "The event"
 SYNTHETIC = "x-harn-synthetic"
 BINDING_ID = "x-harn-binding-id"
 
-EventOption = Annotated[
-    str | None,
-    typer.Option(
-        "--event",
-        metavar="FILE",
-        help="A whole trigger event as JSON, `-` for stdin",
-        rich_help_panel=EVENT_PANEL,
-    ),
-]
-PayloadOption = Annotated[
-    str | None,
-    typer.Option(
-        "--payload",
-        metavar="FILE",
-        help="The provider's payload as JSON, `-` for stdin",
-        rich_help_panel=EVENT_PANEL,
-    ),
-]
-KindOption = Annotated[
-    str | None,
-    typer.Option(
-        "--kind",
-        metavar="KIND",
-        help="The event's kind, such as issues.opened",
-        rich_help_panel=EVENT_PANEL,
-    ),
-]
-HeaderOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--header",
-        metavar="NAME=VALUE",
-        help="A header of the event; may be repeated",
-        rich_help_panel=EVENT_PANEL,
-    ),
-]
-TenantOption = Annotated[
-    str | None,
-    typer.Option("--tenant", metavar="ID", help="The event's tenant", rich_help_panel=EVENT_PANEL),
-]
-DedupeKeyOption = Annotated[
-    str | None,
-    typer.Option(
-        "--dedupe-key",
-        metavar="KEY",
-        help="Events with one key are dispatched once",
-        rich_help_panel=EVENT_PANEL,
-    ),
-]
-
 
 @dataclass(frozen=True, slots=True)
 class EventOptions:
     """What the command line says about the event. `event` and `payload` are files or `-`."""
 
-    event: str | None = None
-    payload: str | None = None
-    kind: str | None = None
-    headers: Sequence[str] = ()
-    tenant: str | None = None
-    dedupe_key: str | None = None
+    payload: Annotated[
+        str | None,
+        typer.Option(
+            "--payload",
+            metavar="FILE",
+            help="The provider's payload as JSON, `-` for stdin",
+            rich_help_panel=EVENT_PANEL,
+        ),
+    ] = None
+    event: Annotated[
+        str | None,
+        typer.Option(
+            "--event",
+            metavar="FILE",
+            help="A whole trigger event as JSON, `-` for stdin",
+            rich_help_panel=EVENT_PANEL,
+        ),
+    ] = None
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--kind",
+            metavar="KIND",
+            help="The event's kind, such as issues.opened",
+            rich_help_panel=EVENT_PANEL,
+        ),
+    ] = None
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--header",
+            metavar="NAME=VALUE",
+            help="A header of the event; may be repeated",
+            rich_help_panel=EVENT_PANEL,
+        ),
+    ] = None
+    tenant: Annotated[
+        str | None,
+        typer.Option(
+            "--tenant", metavar="ID", help="The event's tenant", rich_help_panel=EVENT_PANEL
+        ),
+    ] = None
+    dedupe_key: Annotated[
+        str | None,
+        typer.Option(
+            "--dedupe-key",
+            metavar="KEY",
+            help="Events with one key are dispatched once",
+            rich_help_panel=EVENT_PANEL,
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         if self.dedupe_key is not None and not self.dedupe_key.strip():
@@ -95,7 +91,7 @@ class EventOptions:
         given = {
             "--payload": self.payload,
             "--kind": self.kind,
-            "--header": self.headers,
+            "--header": self.header,
             "--tenant": self.tenant,
         }
         if clashing := [name for name, value in given.items() if value]:
@@ -122,7 +118,7 @@ def build_event(
         if options.dedupe_key is not None:
             changes["dedupe_key"] = options.dedupe_key
         return event.model_copy(update=changes)
-    headers = parse_headers(options.headers)
+    headers = parse_headers(options.header)
     payload: Any = {}
     if options.payload is not None:
         payload = read_json(options.payload)
@@ -140,9 +136,21 @@ def build_event(
     )
 
 
-def parse_headers(given: Sequence[str]) -> dict[str, str]:
+def kind_for(binding: Binding, options: EventOptions) -> str:
+    """The event's kind where --kind does not say: the first that the trigger matches."""
+    if options.kind or options.event is not None:
+        return options.kind or ""
+    if options.payload is not None and len(binding.events) != 1:
+        known = ", ".join(binding.events) or f"every kind of {binding.provider}"
+        raise UsageError(
+            f"say with --kind what the payload is: {binding.trigger_id} matches {known}"
+        )
+    return binding.events[0] if binding.events else binding.kind
+
+
+def parse_headers(given: Sequence[str] | None) -> dict[str, str]:
     headers = {}
-    for text in given:
+    for text in given or ():
         name, separator, value = text.partition("=")
         if not separator or not name.strip():
             raise UsageError(f"--header {text!r} is not NAME=VALUE")

@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harn_temporal.cli.event_source import (
-    DedupeKeyOption,
-    EventOption,
-    EventOptions,
-    HeaderOption,
-    KindOption,
-    PayloadOption,
-    TenantOption,
-    build_event,
-)
+from harn_temporal.cli.event_source import EventOptions, build_event, kind_for
+from harn_temporal.cli.option_groups import grouped
 from harn_temporal.cli.options import (
     AddressOption,
     CommonOptions,
@@ -27,21 +19,16 @@ from harn_temporal.cli.options import (
 from harn_temporal.errors import UsageError
 
 if TYPE_CHECKING:
-    from harn_temporal.bindings import Binding
     from harn_temporal.events import TriggerEvent
     from harn_temporal.manifest import Manifest
 
 
+@grouped
 def fire(
     ctx: typer.Context,
     trigger_id: Annotated[str, typer.Argument(metavar="TRIGGER_ID", help="A trigger's id")],
     *,
-    payload: PayloadOption = None,
-    event: EventOption = None,
-    kind: KindOption = None,
-    header: HeaderOption = None,
-    tenant: TenantOption = None,
-    dedupe_key: DedupeKeyOption = None,
+    chosen: EventOptions,
     wait: Annotated[
         bool,
         typer.Option("--wait", help="Run the dispatch here and print its outcome; 1 if it failed"),
@@ -64,20 +51,12 @@ def fire(
     observe(options)
     if not wait and (address or profile):
         raise UsageError("--address and --profile go with --wait: without it, no Temporal is used")
-    chosen = EventOptions(
-        event=event,
-        payload=payload,
-        kind=kind,
-        headers=header or (),
-        tenant=tenant,
-        dedupe_key=dedupe_key,
-    )
     manifest = read_manifest(options, load_handlers=wait)
     binding = find_binding(manifest, trigger_id)
     built = build_event(
         chosen,
         provider=binding.provider,
-        kind=_kind(binding, chosen),
+        kind=kind_for(binding, chosen),
         trigger_id=binding.trigger_id,
     )
     if not wait:
@@ -94,18 +73,6 @@ def fire(
         built,
         as_json=as_json,
     )
-
-
-def _kind(binding: Binding, chosen: EventOptions) -> str:
-    """The event's kind where --kind does not say: the first that the trigger matches."""
-    if chosen.kind or chosen.event is not None:
-        return chosen.kind or ""
-    if chosen.payload is not None and len(binding.events) != 1:
-        known = ", ".join(binding.events) or f"every kind of {binding.provider}"
-        raise UsageError(
-            f"say with --kind what the payload is: {binding.trigger_id} matches {known}"
-        )
-    return binding.events[0] if binding.events else binding.kind
 
 
 async def _append(

@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harn_temporal.cli.event_source import (
-    DedupeKeyOption,
-    EventOption,
-    EventOptions,
-    HeaderOption,
-    PayloadOption,
-    TenantOption,
-    build_event,
-)
+from harn_temporal.cli.event_source import EventOptions, build_event
+from harn_temporal.cli.option_groups import grouped
 from harn_temporal.cli.options import CommonOptions, JsonOption, common_options
 from harn_temporal.errors import UsageError
 
@@ -25,21 +18,14 @@ if TYPE_CHECKING:
     from harn_temporal.manifest import Manifest
 
 
+@grouped
 def ingest(
     ctx: typer.Context,
     *,
     provider: Annotated[
         str | None, typer.Option("--provider", metavar="NAME", help="The provider, such as github")
     ] = None,
-    kind: Annotated[
-        str | None,
-        typer.Option("--kind", metavar="KIND", help="The event's kind, such as issues.opened"),
-    ] = None,
-    payload: PayloadOption = None,
-    event: EventOption = None,
-    header: HeaderOption = None,
-    tenant: TenantOption = None,
-    dedupe_key: DedupeKeyOption = None,
+    chosen: EventOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Ingest one event for every trigger that matches.
@@ -54,15 +40,12 @@ def ingest(
 
     options = common_options(ctx)
     observe(options)
-    if event is not None and (provider or kind):
-        raise UsageError("--event is a whole event; --provider and --kind are part of it")
-    if event is None and not (provider and kind):
+    if chosen.event is not None and provider:
+        raise UsageError("--event is a whole event; --provider is part of it")
+    if chosen.event is None and not (provider and chosen.kind):
         raise UsageError("ingest needs --provider and --kind, or a whole event with --event")
-    chosen = EventOptions(
-        event=event, payload=payload, headers=header or (), tenant=tenant, dedupe_key=dedupe_key
-    )
     manifest = read_manifest(options, load_handlers=False)
-    built = build_event(chosen, provider=provider or "", kind=kind or "")
+    built = build_event(chosen, provider=provider or "", kind=chosen.kind or "")
     asyncio.run(_ingest(options, manifest, built, as_json=as_json))
 
 

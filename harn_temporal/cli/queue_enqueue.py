@@ -16,16 +16,12 @@ import typer
 
 from harn_temporal.cli.event_source import (
     STDIN,
-    DedupeKeyOption,
-    EventOption,
     EventOptions,
-    HeaderOption,
-    KindOption,
-    PayloadOption,
-    TenantOption,
     build_event,
+    kind_for,
     parse_headers,
 )
+from harn_temporal.cli.option_groups import grouped
 from harn_temporal.cli.options import CommonOptions, JsonOption, common_options
 from harn_temporal.errors import EventError, HarnTemporalError, UsageError
 
@@ -39,13 +35,13 @@ PROGRESS_EVERY = 10_000
 """Jobs between two lines of progress."""
 
 
+@grouped
 def enqueue(
     ctx: typer.Context,
     queue: Annotated[str, typer.Argument(metavar="QUEUE", help="A queue's name")],
     trigger_id: Annotated[str, typer.Argument(metavar="TRIGGER_ID", help="A trigger's id")],
     *,
-    payload: PayloadOption = None,
-    event: EventOption = None,
+    chosen: EventOptions,
     from_file: Annotated[
         Path | None,
         typer.Option(
@@ -54,10 +50,6 @@ def enqueue(
             help="A job for each line: a payload, or a whole event; `-` for stdin",
         ),
     ] = None,
-    kind: KindOption = None,
-    header: HeaderOption = None,
-    tenant: TenantOption = None,
-    dedupe_key: DedupeKeyOption = None,
     priority: Annotated[
         str | None,
         typer.Option("--priority", metavar="P", help="high, normal or low; else the trigger's own"),
@@ -80,17 +72,9 @@ def enqueue(
 
     options = common_options(ctx)
     observe(options)
-    if from_file is not None and (event or payload or dedupe_key):
+    if from_file is not None and (chosen.event or chosen.payload or chosen.dedupe_key):
         raise UsageError("--from has the events; it goes with none of --event, --payload, "
                          "--dedupe-key")  # fmt: skip
-    chosen = EventOptions(
-        event=event,
-        payload=payload,
-        kind=kind,
-        headers=header or (),
-        tenant=tenant,
-        dedupe_key=dedupe_key,
-    )
     manifest = read_manifest(options, load_handlers=False)
     binding = find_binding(manifest, trigger_id)
     order = _Order(
@@ -140,7 +124,7 @@ class _Order:
         return build_event(
             self.chosen,
             provider=binding.provider,
-            kind=_kind(binding, self.chosen),
+            kind=kind_for(binding, self.chosen),
             trigger_id=binding.trigger_id,
         )
 
@@ -158,7 +142,7 @@ class _Order:
             provider=binding.provider,
             kind=self.chosen.kind or (binding.events[0] if binding.events else binding.kind),
             payload=value,
-            headers=parse_headers(self.chosen.headers),
+            headers=parse_headers(self.chosen.header),
             tenant_id=self.chosen.tenant,
         )
 
@@ -172,17 +156,6 @@ def _priority(text: str | None) -> Priority | None:
     if text is not None:
         raise UsageError(f"--priority {text!r} is none of {', '.join(PRIORITIES)}")
     return None
-
-
-def _kind(binding: Binding, chosen: EventOptions) -> str:
-    if chosen.kind or chosen.event is not None:
-        return chosen.kind or ""
-    if chosen.payload is not None and len(binding.events) != 1:
-        known = ", ".join(binding.events) or f"every kind of {binding.provider}"
-        raise UsageError(
-            f"say with --kind what the payload is: {binding.trigger_id} matches {known}"
-        )
-    return binding.events[0] if binding.events else binding.kind
 
 
 def _refuse_constant(name: str) -> Any:
