@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from harn_temporal.contracts import DispatchState
 from harn_temporal.gates.leaving import abandon
+from harn_temporal.headers import HOLDER
 from harn_temporal.telemetry.process_metrics import ProcessMetrics
 
 QUICK = 'retry = { max = 3, backoff = "linear", delay_ms = 30 }'
@@ -36,6 +37,41 @@ async def test_concurrency_lets_the_next_one_go_on_at_once(make_gated):
         "concurrency_waiting": 2,
         "concurrency_released": 3,
     }
+
+
+async def test_who_waits_goes_by_priority_and_then_by_arrival(make_gated):
+    order = 'priority = { key = "event.provider_payload.raw.tier", order = ["gold", "silver"] }'
+    gated = await make_gated("held", "concurrency = { max = 1 }", order)
+    tiers = [None, "iron", "silver", "gold", None, "gold", "silver"]
+    handles = []
+    async with gated.worker():
+        for number, tier in enumerate(tiers):
+            handles.append(await gated.start(number, payload={"tier": tier}))
+            if number == 0:
+                await gated.begun(0)
+            else:
+                await gated.phase(handles[-1], "gate_wait")
+        for number in range(len(tiers)):
+            gated.let_go(number)
+        outcomes = await gated.outcomes(handles)
+    assert [each.result for each in outcomes] == list(range(7))
+    [head] = await gated.log.topics("trigger.concurrency.")
+    granted = [
+        record.headers[HOLDER]
+        for record in await gated.log.read(head.topic)
+        if record.kind == "concurrency_acquired"
+    ]
+    numbers = {handle.id: number for number, handle in enumerate(handles)}
+    assert [numbers[each] for each in granted] == [0, 3, 5, 2, 6, 1, 4]
+
+
+async def test_a_dead_letter_gives_its_permits_back(make_gated):
+    retry = 'retry = { max = 2, backoff = "linear", delay_ms = 30 }'
+    gated = await make_gated("fails", retry, "concurrency = { max = 1 }", "singleton = {}")
+    async with gated.worker():
+        [first] = await gated.outcomes([await gated.start(0)])
+        [second] = await gated.outcomes([await gated.start(1)])
+    assert (first.status, first.attempt_count, second.status) == ("dlq", 2, "succeeded")
 
 
 async def test_a_wait_shows_in_the_web_ui(make_gated):
@@ -199,9 +235,9 @@ RESTARTED = {
     "throttle": ("works", 'throttle = { period = "1s", max = 1 }'),
     "debounce": (
         "works",
-        'debounce = { key = "event.kind", period = "2s", max_wait = "3s" }',
+        'debounce = { key = "event.kind", period = "5s", max_wait = "6s" }',
     ),
-    "batch": ("members", 'batch = { size = 10, timeout = "1s" }'),
+    "batch": ("members", 'batch = { size = 10, timeout = "5s" }'),
 }
 
 

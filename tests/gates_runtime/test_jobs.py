@@ -13,10 +13,13 @@ from harn_temporal.queue.models import NewJob
 from harn_temporal.queue.operations import enqueue_many
 from harn_temporal.scheduler import Policy
 
+PARKED = 8
+"""Jobs of a key that are parked before no more of it is claimed, with two slots."""
+
 OTHER = {"other": ("works",)}
 
 
-async def enqueue(gated, trigger, numbers):
+async def enqueue(gated, trigger, numbers, tenant=None):
     await enqueue_many(
         gated.log,
         [
@@ -24,7 +27,9 @@ async def enqueue(gated, trigger, numbers):
                 queue="triage",
                 trigger_id=trigger,
                 binding_key=f"{trigger}@v1",
-                event=new_event(provider="github", kind="push", payload={"n": n}).to_json(),
+                event=new_event(
+                    provider="github", kind="push", payload={"n": n}, tenant_id=tenant
+                ).to_json(),
             )
             for n in numbers
         ],
@@ -60,6 +65,35 @@ async def test_jobs_that_wait_at_a_gate_hold_no_slot(make_gated, inline):
     assert 1 <= gates[0].waiting <= 3
     assert {view.job.trigger_id for view in parked} == {"gated"}
     assert len(parked) == gates[0].waiting
+
+
+@pytest.mark.parametrize("inline", [False, True], ids=["child", "inline"])
+async def test_a_throttled_tenant_leaves_the_slots_to_others(make_gated, inline):
+    throttle = 'throttle = { key = "event.tenant_id", period = "1h", max = 1 }'
+    gated = await make_gated("works", throttle)
+    await enqueue(gated, "gated", range(200), tenant="throttled")
+    consumer = ConsumerOptions("triage", "worker-a", "serve", 2, inline=inline)
+    async with gated.worker(consume=(consumer,), grace=timedelta(seconds=1)):
+
+        async def all_parked():
+            gates = await gated.log.query(lambda reader: reader.gates.page())
+            return [each.waiting >= PARKED for each in gates] == [True]
+
+        await gated.until(all_parked)
+        await enqueue(gated, "gated", [7], tenant="other")
+
+        async def other_ended():
+            return len(await responses(gated)) == 2
+
+        await gated.until(other_ended)
+        gates = await gated.log.query(lambda reader: reader.gates.page())
+    other, throttled = gates
+    assert (other.name, other.hits, other.waiting) == ("gated@v1:other", 1, 0)
+    assert (throttled.name, throttled.hits) == ("gated@v1:throttled", 1)
+    assert PARKED <= throttled.waiting <= PARKED + 2
+    found = await gated.log.read("worker.triage.responses")
+    ended = [r.payload["outcome"]["result"] for r in found if r.payload["outcome"] is not None]
+    assert (len(ended), ended[-1]) == (2, 7)
 
 
 @pytest.mark.parametrize("inline", [False, True], ids=["child", "inline"])
