@@ -27,7 +27,7 @@ from harn_temporal.workflows.dispatch_page import DispatchPage, after, retry_sum
 from harn_temporal.workflows.dispatch_progress import DispatchProgress
 from harn_temporal.workflows.follow_steps import FollowSteps
 from harn_temporal.workflows.gate_steps import GateSteps
-from harn_temporal.workflows.waits import Waits, waiting
+from harn_temporal.workflows.waits import Waits, at_end, waiting
 
 PREDICATE_TIMEOUT = timedelta(minutes=2)
 """Of one execution of evaluate_when: the predicate's own 30 s, and time for the store."""
@@ -135,14 +135,11 @@ class Dispatch:
         """The end of a dispatch that a gate holds back for good; None where it may go on."""
         if self._gates.passed:
             return None
-        try:
+        with at_end(self._gate_wait_ends):
             refusal = await self._gates.pass_all(
                 self._ask_gates, self._gate_wait_begins, self._gate_wait, attempts
             )
-        finally:
-            waited, self._waits_at_gate = self._waits_at_gate, False
-            if waited and self._waits:
-                self._waits.ends()
+        waited, self._waits_at_gate = self._waits_at_gate, False
         if isinstance(refusal, Skip):
             return DispatchEnd(status="skipped", attempts=attempts, error=_reason(refusal))
         if refusal is not None:
@@ -160,6 +157,10 @@ class Dispatch:
     def _gate_wait(self, wait: Wait, until: datetime) -> None:
         self._progress.gate_wait(wait, until, first=not self._waits_at_gate)
         self._waits_at_gate = True
+
+    def _gate_wait_ends(self) -> None:
+        if self._waits_at_gate and self._waits:
+            self._waits.ends()
 
     async def _ask_gates(self, message: GateRequest) -> GateAnswer:
         return await record(PASS_GATES, message, "gates")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Protocol
@@ -28,10 +28,22 @@ class Waits(Protocol):
 def waiting(
     waits: Waits | None, outcome: AttemptOutcome, delay: timedelta | None
 ) -> Iterator[None]:
-    if waits:
-        waits.begins(outcome, delay)
+    if waits is None:
+        yield
+        return
+    waits.begins(outcome, delay)
+    with at_end(waits.ends):
+        yield
+
+
+@contextmanager
+def at_end(act: Callable[[], None]) -> Iterator[None]:
+    """Act when the block is left, unless its worker throws the workflow away with it."""
     try:
         yield
-    finally:
-        if waits:
-            waits.ends()
+    except GeneratorExit:  # outside of the workflow's event loop: it goes on elsewhere
+        raise
+    except BaseException:
+        act()
+        raise
+    act()
