@@ -2,9 +2,10 @@
 
     python benchmarks/gated_dispatch.py [--quick] [--rounds N] [--size N]
 
-Prints JSON: dispatches a second, as medians over rounds in which every kind takes its turn, and
-for each gate its share of the ungated figure. Nobody waits: limits are above what is dispatched,
-so the figures are what a gate costs. `keys` has a key of its own for each event.
+Prints JSON: dispatches a second, the processor time and the history events of one, as medians over
+rounds in which every kind takes its turn; and for each gate the median of what it reached of the
+ungated figure of the same round. Nobody waits: limits are above what is dispatched, so the figures
+are what a gate costs. `keys` has a key of its own for each event.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import statistics
 import sys
 import tempfile
 import time
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from processes import cpu_seconds
 from temporalio.client import Client
 
 from harn_temporal.bindings import Binding
@@ -34,7 +38,7 @@ from harn_temporal.temporal.converter import data_converter
 from harn_temporal.temporal.embedded_files import EmbeddedFiles
 from harn_temporal.temporal.search_attributes import register_search_attributes
 from harn_temporal.temporal.server_process import find_binary, start_server, stop_server
-from harn_temporal.temporal.starter import Started, start_unended
+from harn_temporal.temporal.starter import DispatchHandle, Started, start_unended
 from harn_temporal.worker import WorkerOptions, running_worker
 
 IN_FLIGHT = 20
@@ -62,7 +66,15 @@ def manifest_text() -> str:
     return text
 
 
-async def one(client: Client, log: EventLog, binding: Binding) -> None:
+@dataclass(frozen=True)
+class Round:
+    per_second: float
+    worker_cpu_ms: float
+    server_cpu_ms: float
+    history_events: int
+
+
+async def one(client: Client, log: EventLog, binding: Binding) -> DispatchHandle:
     event = new_event(provider="webhook", kind="ping", payload={})
     [taken] = await ingest(log, [binding], event, package=binding.package)
     assert taken.address is not None
@@ -79,27 +91,39 @@ async def one(client: Client, log: EventLog, binding: Binding) -> None:
     outcome = await started.handle.result()
     if outcome.status != "succeeded":
         raise AssertionError(outcome)
+    return started.handle
 
 
-async def a_second(client: Client, log: EventLog, binding: Binding, size: int) -> float:
+async def a_round(
+    client: Client, log: EventLog, binding: Binding, size: int, server_pid: int
+) -> Round:
     room = asyncio.Semaphore(IN_FLIGHT)
 
     async def next_one() -> None:
         async with room:
             await one(client, log, binding)
 
+    cpu = cpu_seconds(os.getpid()), cpu_seconds(server_pid)
     began = time.perf_counter()
     async with asyncio.timeout(LIMIT_SECONDS), asyncio.TaskGroup() as group:
         for _ in range(size):
             group.create_task(next_one())
-    return size / (time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    worker_cpu, server_cpu = cpu_seconds(os.getpid()) - cpu[0], cpu_seconds(server_pid) - cpu[1]
+    history = await (await one(client, log, binding)).fetch_history()
+    return Round(
+        per_second=size / seconds,
+        worker_cpu_ms=1000 * worker_cpu / size,
+        server_cpu_ms=1000 * server_cpu / size,
+        history_events=len(history.events),
+    )
 
 
 async def measure(folder: Path, rounds: int, size: int) -> dict[str, Any]:
     (folder / "harn.toml").write_text(manifest_text())
     (folder / "lib.py").write_text("async def nothing(event):\n    return None\n")
     manifest = load_manifest(folder / "harn.toml")
-    found: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    found: dict[str, list[Round]] = {kind: [] for kind in KINDS}
     async with AsyncExitStack() as stack:
         log = await open_event_log(StoreSettings("sqlite", folder / "events.sqlite"))
         stack.push_async_callback(log.close)
@@ -113,18 +137,30 @@ async def measure(folder: Path, rounds: int, size: int) -> dict[str, Any]:
         await stack.enter_async_context(worker)
         bindings = await register(log, manifest.package, manifest.bindings)
         for number in range(rounds + 1):  # the first one warms up
-            for binding in bindings:
-                rate = await a_second(client, log, binding, size)
+            for binding in bindings if number % 2 else reversed(bindings):
+                measured = await a_round(client, log, binding, size, server.pid)
                 if number:
-                    found[binding.trigger_id].append(rate)
-    medians = {kind: statistics.median(rates) for kind, rates in found.items()}
+                    found[binding.trigger_id].append(measured)
     return {
-        "dispatches_per_second": {kind: round(rate, 1) for kind, rate in medians.items()},
+        "a_dispatch": {kind: _medians(of) for kind, of in found.items()},
         "of_ungated": {
-            kind: round(rate / medians["ungated"], 2)
-            for kind, rate in medians.items()
+            kind: round(
+                statistics.median(
+                    gated.per_second / ungated.per_second
+                    for gated, ungated in zip(of, found["ungated"], strict=True)
+                ),
+                2,
+            )
+            for kind, of in found.items()
             if kind != "ungated"
         },
+    }
+
+
+def _medians(rounds: list[Round]) -> dict[str, float]:
+    return {
+        name: round(statistics.median(getattr(each, name) for each in rounds), 1)
+        for name in Round.__dataclass_fields__
     }
 
 
