@@ -11,12 +11,11 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from harn_temporal.activities.heartbeats import beating
+from harn_temporal.activities.job_tickets import LoadedJob, load, problem_of, ticket, within_limit
 from harn_temporal.activities.store_access import store_failures_told
 from harn_temporal.activities.sweep import end_records
 from harn_temporal.bindings import Binding
-from harn_temporal.canonical import encode
 from harn_temporal.consume_contracts import (
-    EVENTS_AT_ONCE,
     ChildrenToCheck,
     EndedChild,
     EndedChildren,
@@ -29,14 +28,13 @@ from harn_temporal.consume_contracts import (
     Selected,
     Selection,
 )
-from harn_temporal.contracts import INLINE_EVENT_LIMIT, DispatchRequest, EventAddress
+from harn_temporal.contracts import DispatchRequest, EventAddress
 from harn_temporal.dispatch_records import end_key
 from harn_temporal.errors import EventError, StoreError, UsageError
 from harn_temporal.eventlog.log import EventLog, Reader, Transaction
 from harn_temporal.eventlog.topics import claims_topic, queue_topic
 from harn_temporal.events import TriggerEvent
 from harn_temporal.gates.leaving import release as release_permits
-from harn_temporal.naming import job_workflow_id
 from harn_temporal.queue.claiming import claim_caught_up
 from harn_temporal.queue.keeping import release, renew
 from harn_temporal.queue.models import (
@@ -45,7 +43,6 @@ from harn_temporal.queue.models import (
     ClaimOrder,
     ClaimRef,
     Claims,
-    QueuedJob,
     Settled,
     Settlement,
 )
@@ -255,16 +252,16 @@ class QueueActivities:
         """What to dispatch, and how those end that cannot be dispatched."""
         if not claims:
             return [], []
-        loaded = await self._log.query(lambda reader: [_load(reader, each) for each in claims])
+        loaded = await self._log.query(lambda reader: [load(reader, each) for each in claims])
         bindings = self._bindings()
         tickets: list[JobTicket] = []
         unresolved: list[Settlement] = []
         for claim, job in zip(claims, loaded, strict=True):
-            problem = job if isinstance(job, str) else _problem(job.job, bindings, message.queue)
+            problem = job if isinstance(job, str) else problem_of(job.job, bindings, message.queue)
             if 0 < message.max_deliveries < claim.delivery:
                 problem = f"the job was delivered {claim.delivery - 1} times and came to no end"
-            if problem is None and isinstance(job, _Loaded):
-                tickets.append(_ticket(claim, job))
+            if problem is None and isinstance(job, LoadedJob):
+                tickets.append(ticket(claim, job))
                 continue
             unresolved.append(
                 Settlement(
@@ -274,7 +271,7 @@ class QueueActivities:
                     ack=_worn(message, claim.delivery),
                 )
             )
-        return _within_limit(tickets), unresolved
+        return within_limit(tickets), unresolved
 
 
 def _settlements(
@@ -326,72 +323,6 @@ def _release(tx: Transaction, message: Selection, reports: Sequence[JobReport]) 
 def _has_begun(tx: Transaction, report: JobReport) -> bool:
     dispatch = tx.dispatches.get(report.workflow_id)
     return dispatch is not None and (dispatch.started_attempt > 0 or dispatch.outcome != "")
-
-
-@dataclass(frozen=True)
-class _Loaded:
-    job: QueuedJob
-    event: TriggerEvent
-
-
-def _load(reader: Reader, claim: Claim) -> _Loaded | str:
-    """The job, or why it cannot be read."""
-    try:
-        job = load_job(reader, claim.queue, claim.job_event_id)
-        if job is None:
-            return f"the job {claim.job_event_id} is not in the log"
-        return _Loaded(job, TriggerEvent.from_json(job.event))
-    except (StoreError, EventError) as error:
-        return str(error)
-
-
-def _problem(job: QueuedJob, bindings: Mapping[str, Binding], queue: str) -> str | None:
-    """Why no binding of the consumer takes the job."""
-    binding = bindings.get(job.trigger_id)
-    if binding is None:
-        known = ", ".join(sorted(bindings)) or "none"
-        return (
-            f"the consumer's manifest has no trigger {job.trigger_id!r}, which the job is for "
-            f"(it has {known}); add a trigger with that id and a handler of its own"
-        )
-    if binding.handler.kind == "worker":
-        return (
-            f"the trigger {job.trigger_id!r} of the consumer's manifest is itself handled by "
-            f"{binding.handler.uri}; a consumer of queue {queue!r} needs a handler that is not "
-            "worker://"
-        )
-    return None
-
-
-def _ticket(claim: Claim, loaded: _Loaded) -> JobTicket:
-    job, event = loaded.job, loaded.event
-    return JobTicket(
-        job_event_id=claim.job_event_id,
-        claim_id=claim.claim_id,
-        delivery=claim.delivery,
-        topic=queue_topic(claim.queue),
-        workflow_id=job_workflow_id(claim.queue, claim.job_event_id, claim.claim_id),
-        trigger_id=job.trigger_id,
-        event_id=claim.event_id,
-        trace_id=event.trace_id,
-        tenant_id=event.tenant_id,
-        event=event,
-        replay_of_event_id=job.replay_of_event_id,
-        priority=job.priority,
-        fairness_key=claim.scheduling.fairness_key,
-        traceparent=job.traceparent,
-    )
-
-
-def _within_limit(tickets: list[JobTicket]) -> list[JobTicket]:
-    """Without events that are large, and without any where all together are."""
-    sizes = [0 if each.event is None else len(encode(each.event.to_json())) for each in tickets]
-    together = sum(size for size in sizes if size <= INLINE_EVENT_LIMIT)
-    limit = INLINE_EVENT_LIMIT if together <= EVENTS_AT_ONCE else 0
-    return [
-        each if size <= limit else each.model_copy(update={"event": None})
-        for each, size in zip(tickets, sizes, strict=True)
-    ]
 
 
 def _news(reader: Reader, watch: QueueWatch) -> tuple[bool, float]:

@@ -9,7 +9,7 @@ from harn_temporal.canonical import clean_text
 from harn_temporal.eventlog import topics
 from harn_temporal.eventlog.log import Transaction
 from harn_temporal.eventlog.queue_jobs import Job, QueueJobs
-from harn_temporal.eventlog.queue_window import ReadyJob
+from harn_temporal.eventlog.ready_jobs import ReadyJob
 from harn_temporal.eventlog.records import Append, Record
 from harn_temporal.eventlog.topics import safe_topic
 from harn_temporal.queue.models import Claim, ClaimOrder, Claims
