@@ -2,8 +2,9 @@
 
     python benchmarks/queues.py [--quick] [--sizes 1000,100000] [--keys 1,100] [--seconds 2]
 
-Prints JSON: operations a second, for queues of so many ready jobs of so many tenants, with both
-strategies, claiming one job or 64 at a time. `flatness` is the fastest size over the slowest;
+Prints JSON: operations a second, and microseconds of processor time for each, for queues of so many
+ready jobs of so many tenants, with both strategies, claiming one job or 64 at a time. `flatness` is
+the processor time of the slowest size over that of the fastest: other programs do not change it;
 `four_consumers` is four processes on one file, each claiming 64 jobs at a time and acking them;
 `behind` is a projection that catches up with what another program appended to the same file.
 (A file called `queue.py` here would hide Python's own module of that name from its neighbours.)
@@ -21,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -89,12 +91,23 @@ async def fill(log: EventLog, jobs: Jobs, count: int) -> float:
     return count / (time.perf_counter() - began)
 
 
-async def rate(act: Callable[[], Awaitable[int]], seconds: float, limit: int) -> tuple[float, int]:
-    """Operations a second, and how many there were: for so many seconds, or up to a limit."""
-    done, began = 0, time.perf_counter()
+@dataclass(frozen=True)
+class Rate:
+    per_second: float
+    cpu_us: float
+    done: int
+
+    def to_json(self) -> dict[str, int]:
+        return {"per_second": round(self.per_second), "cpu_us": round(self.cpu_us)}
+
+
+async def rate(act: Callable[[], Awaitable[int]], seconds: float, limit: int) -> Rate:
+    """Of operations: for so many seconds, or up to a limit."""
+    done, began, cpu = 0, time.perf_counter(), time.process_time()
     while done < limit and time.perf_counter() - began < seconds:
         done += await act()
-    return done / (time.perf_counter() - began), done
+    used, took = time.process_time() - cpu, time.perf_counter() - began
+    return Rate(done / took, used / done * 1e6, done)
 
 
 def acked(claims: tuple[Claim, ...]) -> list[Settlement]:
@@ -116,21 +129,21 @@ async def claim_and_ack(queue: WorkerQueue, limit: int) -> int:
 
 async def measure_claims(
     log: EventLog, jobs: Jobs, size: int, seconds: float
-) -> dict[str, dict[str, float]]:
+) -> dict[str, dict[str, dict[str, int]]]:
     """Each figure is taken from a queue that is as long as before: what was taken is replaced."""
-    figures: dict[str, dict[str, float]] = {}
+    figures: dict[str, dict[str, dict[str, int]]] = {}
     for strategy, policy in STRATEGIES.items():
         queue = WorkerQueue(log, QUEUE, policy)
         await claim(queue, 1)
-        of: dict[str, float] = {}
+        of: dict[str, dict[str, int]] = {}
         for name, act, limit in (
             ("claim_single", claim, 1),
             ("claim_batch_64", claim, BATCH),
             ("claim_and_ack_batch_64", claim_and_ack, BATCH),
         ):
-            found, taken = await rate(partial(act, queue, limit), seconds, size // 2)
-            of[name] = round(found)
-            await fill(log, jobs, taken)
+            found = await rate(partial(act, queue, limit), seconds, size // 2)
+            of[name] = found.to_json()
+            await fill(log, jobs, found.done)
         figures[strategy] = of
     return figures
 
@@ -246,22 +259,21 @@ async def consume(path: Path, seconds: float) -> float:
     log = await open_event_log(StoreSettings("sqlite", path))
     try:
         queue = WorkerQueue(log, QUEUE, STRATEGIES["drr"])
-        found, _ = await rate(lambda: claim_and_ack(queue, BATCH), seconds, sys.maxsize)
-        return found
+        return (await rate(lambda: claim_and_ack(queue, BATCH), seconds, sys.maxsize)).per_second
     finally:
         await log.close()
 
 
 def flatness(cases: list[dict[str, Any]]) -> dict[str, float]:
-    """For each way to claim: the fastest over the slowest size, at the worst number of keys."""
+    """For each way to claim: the slowest over the fastest size, at the worst number of keys."""
     worst: dict[str, float] = {}
     for keys in {case["keys"] for case in cases}:
         of = [case for case in cases if case["keys"] == keys]
         for strategy in STRATEGIES:
             for name in of[0][strategy]:
-                rates = [case[strategy][name] for case in of]
+                costs = [case[strategy][name]["cpu_us"] for case in of]
                 where = f"{strategy}/{name}"
-                worst[where] = max(worst.get(where, 0), round(max(rates) / min(rates), 2))
+                worst[where] = max(worst.get(where, 0), round(max(costs) / min(costs), 2))
     return worst
 
 
