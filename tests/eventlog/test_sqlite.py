@@ -333,9 +333,9 @@ async def test_projections_of_another_version_are_made_anew(sqlite_lab, monkeypa
     assert two._writer.generation == 2
     monkeypatch.undo()
     for use in (one.append([note()]), one.query(lambda r: r.inbox.outcome("w"))):
-        with pytest.raises(StoreUpgradedError, match="a newer version of harn-temporal has upgraded"):
+        with pytest.raises(StoreUpgradedError, match="a newer version of harn-temporal has"):
             await use
-    with pytest.raises(StoreUpgradedError, match="a newer version of harn-temporal has upgraded"):
+    with pytest.raises(StoreUpgradedError, match="a newer version of harn-temporal has"):
         await sqlite_lab.open()
 
 
