@@ -9,6 +9,7 @@ import pytest
 from harn_temporal.consumers import ConsumerOptions
 from harn_temporal.events import new_event
 from harn_temporal.inspection.queue_overview import queue_jobs
+from harn_temporal.manifest import load_manifest
 from harn_temporal.queue.models import NewJob
 from harn_temporal.queue.operations import enqueue_many
 from harn_temporal.scheduler import Policy
@@ -110,6 +111,34 @@ async def test_jobs_take_turns_at_a_gate(make_gated, inline):
     assert await responses(gated) == [("gated", "succeeded")] * 3
     kinds = await gated.kinds("concurrency")
     assert (kinds.count("concurrency_acquired"), kinds.count("concurrency_released")) == (3, 3)
+
+
+@pytest.mark.parametrize("inline", [False, True], ids=["child", "inline"])
+async def test_jobs_that_wait_at_a_gate_that_the_manifest_drops(make_gated, inline):
+    throttle = 'throttle = { period = "3s", max = 1 }'
+    gated = await make_gated("works", throttle)
+    await enqueue(gated, "gated", range(2))
+    consumer = ConsumerOptions("triage", "worker-a", "serve", 1, inline=inline)
+
+    async def one_ended_and_one_waits():
+        gates = await gated.log.query(lambda reader: reader.gates.page())
+        waiting = [each.waiting for each in gates]
+        return waiting == [1] and len(await responses(gated)) == 1
+
+    async with gated.worker(consume=(consumer,), grace=timedelta(seconds=0.1)):
+        await gated.until(one_ended_and_one_waits)
+    path = gated.manifest.path
+    path.write_text(path.read_text().replace(throttle, ""))
+    gated.manifest = load_manifest(path)
+    async with gated.worker(consume=(consumer,), grace=timedelta(seconds=0.1)):
+
+        async def all_ended():
+            return len(await responses(gated)) == 2
+
+        await gated.until(all_ended)
+        gates = await gated.log.query(lambda reader: reader.gates.page())
+    assert await responses(gated) == [("gated", "succeeded")] * 2
+    assert [each.waiting for each in gates] == [0]
 
 
 async def test_a_terminated_holder_makes_room(make_gated):
