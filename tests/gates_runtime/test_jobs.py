@@ -115,22 +115,25 @@ async def test_jobs_take_turns_at_a_gate(make_gated, inline):
 
 @pytest.mark.parametrize("inline", [False, True], ids=["child", "inline"])
 async def test_jobs_that_wait_at_a_gate_that_the_manifest_drops(make_gated, inline):
-    throttle = 'throttle = { period = "3s", max = 1 }'
+    throttle = 'throttle = { period = "5s", max = 1 }'
     gated = await make_gated("works", throttle)
     await enqueue(gated, "gated", range(2))
-    consumer = ConsumerOptions("triage", "worker-a", "serve", 1, inline=inline)
+    before, after = (
+        ConsumerOptions("triage", name, "serve", 1, inline=inline)
+        for name in ("worker-a", "worker-b")
+    )
 
     async def one_ended_and_one_waits():
         gates = await gated.log.query(lambda reader: reader.gates.page())
         waiting = [each.waiting for each in gates]
         return waiting == [1] and len(await responses(gated)) == 1
 
-    async with gated.worker(consume=(consumer,), grace=timedelta(seconds=0.1)):
+    async with gated.worker(consume=(before,), grace=timedelta(seconds=0.1)):
         await gated.until(one_ended_and_one_waits)
     path = gated.manifest.path
     path.write_text(path.read_text().replace(throttle, ""))
     gated.manifest = load_manifest(path)
-    async with gated.worker(consume=(consumer,), grace=timedelta(seconds=0.1)):
+    async with gated.worker(consume=(after,), grace=timedelta(seconds=0.1)):
 
         async def all_ended():
             return len(await responses(gated)) == 2
