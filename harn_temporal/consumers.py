@@ -69,16 +69,12 @@ class ConsumerOptions:
 
 
 def selection_worker(
-    client: Client,
-    log: EventLog,
-    package: str,
-    activities: QueueActivities,
-    heartbeat_throttle: timedelta,
+    client: Client, tasks: str, activities: QueueActivities, heartbeat_throttle: timedelta
 ) -> Worker:
-    """A worker of the package's queue for selection and settlement, with slots of its own."""
+    """Selects and settles for the consumers of a task queue, with slots of its own."""
     return Worker(
         client,
-        task_queue=consume_queue(log.store_id, package),
+        task_queue=consume_queue(tasks),
         activities=[activities.select_jobs, activities.watch_queue, activities.check_children],
         max_concurrent_activities=SELECTIONS_AT_ONCE,
         max_heartbeat_throttle_interval=heartbeat_throttle,
@@ -107,11 +103,12 @@ async def start_consumer(
     *,
     search_attributes: bool,
     heartbeat_timeout_ms: int,
+    tasks: str | None = None,
 ) -> ConsumerHandle:
     """Start the consumer's workflow, or adopt the one of this id that is open.
 
-    Raises UsageError for a queue's name or an open consumer of the other mode, and
-    TemporalUnavailableError.
+    `tasks` is the task queue it is started on, None for the package's. Raises UsageError for a
+    queue's name, and TemporalUnavailableError.
     """
 
     def heads(reader: Reader) -> tuple[int, int]:
@@ -119,13 +116,14 @@ async def start_consumer(
         return reader.head(claims_topic(options.queue)), reader.head(responses_topic(options.queue))
 
     claims_after, responses_after = await log.query(heads)
+    tasks = tasks or task_queue(log.store_id, package)
     request = ConsumeRequest(
         store_id=log.store_id,
         package=package,
         queue=options.queue,
         consumer_id=options.consumer_id,
         mode=options.mode,
-        consume_queue=consume_queue(log.store_id, package),
+        consume_queue=consume_queue(tasks),
         ttl_ms=options.ttl_ms,
         max_concurrent=options.max_concurrent,
         limit=options.limit,
@@ -143,7 +141,7 @@ async def start_consumer(
             ConsumeWorkflow.run,
             request,
             id=consumer_workflow_id(log.store_id, package, options.queue, options.consumer_id),
-            task_queue=task_queue(log.store_id, package),
+            task_queue=tasks,
             id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             static_summary=f"{options.mode} queue {options.queue}"[:200],
@@ -155,14 +153,17 @@ async def start_consumer(
         ) from error
 
 
-async def state_of(handle: ConsumerHandle, options: ConsumerOptions) -> ConsumeState:
-    """Of a consumer that was started or adopted; needs a worker. Raises UsageError."""
-    state: ConsumeState = await handle.query("state", result_type=ConsumeState)
-    if state.mode != options.mode:
+async def state_of(handle: ConsumerHandle, options: ConsumerOptions, tasks: str) -> ConsumeState:
+    """Of a consumer that was started or adopted on a task queue. Needs a worker of that.
+
+    Raises UsageError for one that works elsewhere: no drain can adopt what a worker serves.
+    """
+    if (await handle.describe()).task_queue != tasks:
         raise UsageError(
-            f"the consumer {options.consumer_id!r} of queue {options.queue!r} is open and in mode "
-            f"{state.mode}; choose another --consumer-id"
+            f"the consumer {options.consumer_id!r} of queue {options.queue!r} is open and no "
+            f"{options.mode}; choose another --consumer-id"
         )
+    state: ConsumeState = await handle.query("state", result_type=ConsumeState)
     return state
 
 

@@ -54,12 +54,25 @@ def dispatch_id_prefix(package: str) -> str:
     return f"dispatch/{shortened(package, 50)}/"
 
 
-def consume_queue(store_id: str, package: str) -> str:
-    """Where the jobs of worker queues are selected and settled, by any worker of the package.
+def drain_queue(store_id: str, package: str, consumer_id: str) -> str:
+    """Where the workflows and handlers of one drain run: in its own process.
+
+    On the package's own queue, whoever is killed would take along what other drains hold.
+    """
+    return f"{drain_queue_prefix(store_id, package)}{shortened(consumer_id, ID_LIMIT)}"
+
+
+def drain_queue_prefix(store_id: str, package: str) -> str:
+    """What the task queues of a package's drains begin with."""
+    return f"{task_queue(store_id, package)}/drain/"
+
+
+def consume_queue(tasks: str) -> str:
+    """Where jobs are selected and settled for the consumers whose task queue is `tasks`.
 
     It is apart from the pump's, which only workers that pump look at.
     """
-    return f"{control_queue(store_id, package)}/queues"
+    return f"{tasks}/control/queues"
 
 
 def consumer_workflow_id(store_id: str, package: str, queue: str, consumer_id: str) -> str:

@@ -43,6 +43,7 @@ from harn_temporal.contracts import (
     DEFAULT_HEARTBEAT_TIMEOUT_MS,
 )
 from harn_temporal.eventlog.log import EventLog
+from harn_temporal.left_drains import LeftDrains
 from harn_temporal.manifest import Manifest
 from harn_temporal.naming import task_queue
 from harn_temporal.pump_figures import Admission, PumpFigures
@@ -85,6 +86,8 @@ class WorkerOptions:
     pump: bool = True
     adopt_foreign: bool = False
     """Also dispatch envelopes that no package of ours marked: Harn's."""
+    tasks: str | None = None
+    """The task queue whose workflows and handlers it runs; None for the package's."""
     consume: tuple[ConsumerOptions, ...] = ()
     """Queues that are served as long as the worker runs."""
     sweep_interval: timedelta = timedelta(seconds=60)
@@ -158,20 +161,25 @@ async def running_worker(
     scheduler, attempts = SchedulerFigures(), AttemptFigures(on_start=observers.on_start)
     queues = queue_activities(client, log, current, scheduler)
     wakes = Wakes(partial(signal_waiter, client))
-    workers = [
-        _handler_worker(
-            client,
-            log,
-            manifest,
-            options,
-            queues,
-            figures=attempts,
-            wakes=wakes,
-            clock=clock,
-            agents=agents,
-        ),
-        selection_worker(client, log, manifest.package, queues, MAX_HEARTBEAT_THROTTLE),
-    ]
+
+    def workers_of(tasks: str) -> list[Worker]:
+        return [
+            _handler_worker(
+                client,
+                log,
+                manifest,
+                options,
+                queues,
+                tasks=tasks,
+                figures=attempts,
+                wakes=wakes,
+                clock=clock,
+                agents=agents,
+            ),
+            selection_worker(client, tasks, queues, MAX_HEARTBEAT_THROTTLE),
+        ]
+
+    workers = workers_of(options.tasks or task_queue(log.store_id, manifest.package))
     figures = PumpFigures(manifest.max_outstanding, on_admission=observers.on_admission)
     stranded = StrandedCount()
     upkeep: list[Coroutine[Any, Any, None]] = []
@@ -206,7 +214,8 @@ async def running_worker(
         partial(cancel_inline_job, client),
         package=manifest.package,
     )
-    upkeep += [cancellations.run(), GrantWatch(log, wakes).run()]
+    left = LeftDrains(client, log, manifest.package, workers_of)
+    upkeep += [cancellations.run(), GrantWatch(log, wakes).run(), left.run()]
     beside = [asyncio.create_task(each) for each in upkeep]
     try:
         async with serving(
@@ -264,6 +273,7 @@ def _handler_worker(
     options: WorkerOptions,
     queues: QueueActivities,
     *,
+    tasks: str,
     figures: AttemptFigures,
     wakes: Wakes,
     clock: Clock,
@@ -273,19 +283,19 @@ def _handler_worker(
     load: LoadHandler = lru_cache(maxsize=None)(manifest.handlers.load)
     hop = AgentHop(agents, interruption=interruption)
     attempts = AttemptActivities(log, load, executor, hop, clock, figures=figures, wakes=wakes)
-    tasks = A2aTaskActivities(log, hop, wakes)
+    followed = A2aTaskActivities(log, hop, wakes)
     gates = GateActivities(log, wakes)
     predicates = PredicateActivities(log, load, executor, PredicateBreaker(clock), clock=clock)
     return Worker(
         client,
-        task_queue=task_queue(log.store_id, manifest.package),
+        task_queue=tasks,
         workflows=[DispatchWorkflow, PumpWorkflow, ConsumeWorkflow],
         activities=[
             attempts.run_attempt,
             attempts.record_lost_attempt,
             attempts.record_cancelled,
-            tasks.poll_a2a_task,
-            tasks.cancel_a2a_task,
+            followed.poll_a2a_task,
+            followed.cancel_a2a_task,
             predicates.evaluate_when,
             gates.pass_gates,
             queues.renew_claims,

@@ -28,6 +28,7 @@ from harn_temporal.contracts import DEFAULT_HEARTBEAT_TIMEOUT_MS
 from harn_temporal.errors import DispatchFailedError, StoreError, StoreUnavailableError
 from harn_temporal.eventlog.topics import claims_topic, responses_topic
 from harn_temporal.inspection.queue_overview import queue_summary
+from harn_temporal.naming import drain_queue
 from harn_temporal.queue.consumer_ids import default_consumer_id
 from harn_temporal.scheduler import read_policy
 from harn_temporal.temporal.connect import TemporalOptions, connect
@@ -143,17 +144,19 @@ async def _run(
     options: CommonOptions, temporal: TemporalOptions, manifest: Manifest, drain: DrainOptions
 ) -> dict[str, Any] | None:
     signals = StopSignals()
+    consumer_id = drain.consumer_id or default_consumer_id()
     async with AsyncExitStack() as stack:
         try:
             with signals.interrupting():
                 connection = await stack.enter_async_context(connect(temporal, options.state_dir))
                 log = await stack.enter_async_context(event_log(options))
+                tasks = drain_queue(log.store_id, manifest.package, consumer_id)
                 worker = await stack.enter_async_context(
                     running_worker(
                         connection.client,
                         log,
                         manifest,
-                        WorkerOptions(pump=False, max_concurrent=drain.max_concurrent),
+                        WorkerOptions(pump=False, max_concurrent=drain.max_concurrent, tasks=tasks),
                     )
                 )
         except asyncio.CancelledError:
@@ -162,7 +165,7 @@ async def _run(
             raise
         consumer = ConsumerOptions(
             queue=drain.queue,
-            consumer_id=drain.consumer_id or default_consumer_id(),
+            consumer_id=consumer_id,
             mode="drain",
             max_concurrent=drain.max_concurrent,
             ttl_ms=drain.ttl_ms,
@@ -178,8 +181,9 @@ async def _run(
             consumer,
             search_attributes=worker.search_attributes,
             heartbeat_timeout_ms=DEFAULT_HEARTBEAT_TIMEOUT_MS,
+            tasks=tasks,
         )
-        state = await state_of(handle, consumer)
+        state = await state_of(handle, consumer, tasks)
         seen = _Seen(
             log, drain.queue, consumer.consumer_id, state.claims_after, state.responses_after
         )
