@@ -41,10 +41,13 @@ def test_dispatches_through_gates(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
-    gated = [kind for kind in figures["dispatches_per_second"] if kind != "ungated"]
+    gated = [kind for kind in figures["a_dispatch"] if kind != "ungated"]
     assert list(figures["of_ungated"]) == gated
     assert len(gated) == 8
-    assert min(figures["dispatches_per_second"].values()) > 0
+    assert min(each["per_second"] for each in figures["a_dispatch"].values()) > 0
+    # The gates are asked in an activity of which the history keeps one event.
+    events = {kind: each["history_events"] for kind, each in figures["a_dispatch"].items()}
+    assert (events["ungated"] >= 12, min(events[kind] for kind in gated) >= 13) == (True, True)
 
 
 def _is_in(process: Path, folder: Path) -> bool:
