@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -197,6 +198,29 @@ async def test_a_batch_that_is_replayed_brings_its_members_along(make_gated):
         outcomes = await gated.outcomes([first, await gated.start(3)])
     assert [each.status for each in outcomes] == ["succeeded", "skipped"]
     assert outcomes[0].result == [0, 1, 2, 3]
+
+
+async def test_a_first_member_that_is_terminated_makes_way(make_gated):
+    gated = await make_gated("members", 'batch = { size = 3, timeout = "1h" }')
+
+    async def gathered():
+        return await gated.kinds("batch")
+
+    async with gated.worker(pump=True, sweep_interval=timedelta(seconds=0.2)):
+        first = await gated.request(0)
+        await gated.until(gathered)
+        handle = gated.client.get_workflow_handle(f"dispatch/gated/gated/{first.event_id}")
+        await handle.terminate()
+
+        async def left():
+            return "gate_abandoned" in await gated.kinds("batch")
+
+        await gated.until(left)
+        handles = [await gated.start(number) for number in (1, 2, 3)]
+        outcomes = await gated.outcomes(handles)
+    assert Counter(each.status for each in outcomes) == {"succeeded": 1, "skipped": 2}
+    [members] = [each.result for each in outcomes if each.status == "succeeded"]
+    assert sorted(members) == [1, 2, 3]
 
 
 GATES = {
