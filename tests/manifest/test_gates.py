@@ -69,3 +69,13 @@ def test_a_budget_of_concurrent_dispatches_reads_as_concurrency_with_a_warning()
         )
     ]
     assert notes.unused == {}
+
+
+@pytest.mark.parametrize(("size", "fine"), [(2_000, True), (2_001, False)])
+def test_a_batch_has_its_bound(size, fine):
+    problems = Problems()
+    values = {"batch": {"size": size, "timeout": "1m"}}
+    gates = read_gates(Table(values, Place("harn.toml"), problems), Notes(), "t")
+    assert bool(gates) is fine
+    found = [str(each) for each in problems.all()]
+    assert found == [] if fine else "an integer from 1 to 2000" in found[0]
