@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harn_temporal.eventlog import StoreSettings, open_event_log
@@ -193,8 +193,15 @@ def counted(jobs: dict[int, Folded], now_ms: int) -> dict[str, Any]:
     }
 
 
+ACKED_UNSEEN = (
+    [job_record(None, "normal", 0), job_record(None, "normal", 0)],
+    [claim_record("job_acked", 1, "x", 0, 0), claim_record("job_acked", 2, "", 0, 0)],
+)
+
+
 @settings(deadline=None)
 @given(logs, st.integers(0, 1000), st.integers(30, 130))
+@example(ACKED_UNSEEN, 0, 30)
 def test_the_projection_is_the_fold(parts, seed, at):
     jobs, claims = parts
     asyncio.run(check_fold(jobs, mixed(jobs, claims, seed), START_MS + at))
