@@ -7,6 +7,7 @@ import logging
 from datetime import timedelta
 
 import pytest
+from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
 from harn_temporal.activities.envelopes import Envelopes
@@ -251,10 +252,16 @@ async def test_a_pump_that_was_terminated_is_started_again(
     pump = temporal_client.get_workflow_handle(pump_workflow_id(log.store_id, "demo"))
     options = WorkerOptions(sweep_interval=timedelta(milliseconds=200))
     async with running_worker(temporal_client, log, package.manifest, options):
-        for n in (1, 2):
-            [taken] = await package.ingest(harness.event({"n": n}))
-            assert taken.event_id in await ended(log, n)
-            await pump.terminate()
+        first = (await pump.describe()).run_id
+        await pump.terminate()
+
+        async def runs_again():
+            found = await pump.describe()
+            return found.run_id != first and found.status == WorkflowExecutionStatus.RUNNING
+
+        await harness.until(runs_again)
+        [taken] = await package.ingest(harness.event({"n": 1}))
+        assert taken.event_id in await ended(log, 1)
 
 
 async def test_without_pump_nothing_is_started(temporal_client, make_package, harness):
