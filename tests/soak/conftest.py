@@ -91,7 +91,7 @@ class Up:
         """The records that ended dispatches."""
         return [each for each in self.records("trigger.outbox") if OUTCOME in each["headers"]]
 
-    def until(self, fact: Callable[[], object], bound_s: float = 240) -> None:
+    def until(self, fact: Callable[[], object], bound_s: float = 600) -> None:
         deadline = time.monotonic() + bound_s
         while not fact():
             assert time.monotonic() < deadline, (self.folder / "up.log").read_text()[-5000:]

@@ -59,7 +59,7 @@ async def asked(event):
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_every_dispatch_ends_once(up: Any) -> None:
     chance = random.Random(SEED)
     kinds = [stage for stage in STAGES for _ in range(OF_EACH)]

@@ -39,7 +39,7 @@ async def work(event, context):
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_every_event_ends_once(up: Any) -> None:
     up.write(MANIFEST, HANDLER)
     up.ingest([("ping", {"number": number}) for number in range(EVENTS)])
