@@ -18,7 +18,7 @@ SETTLED_MS = 2_000
 """Who was granted a permit later than that has just been signalled, or is about to be."""
 
 LIMIT = 1_000
-"""Of permits that are looked at in a round, the oldest first."""
+"""Of permits that are looked at in a round, the newest first."""
 
 
 class GrantWatch:

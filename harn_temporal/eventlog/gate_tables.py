@@ -109,7 +109,7 @@ class GateTables:
         return [StoredPermit(*row) for row in rows]
 
     def waited_for(self, after_ms: int, until_ms: int, limit: int) -> list[StoredPermit]:
-        """Permits that were acquired in that time, later than their holders first asked."""
+        """Permits that were acquired in that time, later than asked for; the newest come first."""
         rows = self._statements.rows(
             "gates.waited_for", after_ms=after_ms, until_ms=until_ms, limit=limit
         )

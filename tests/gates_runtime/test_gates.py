@@ -93,9 +93,15 @@ async def test_a_wait_shows_in_the_web_ui(make_gated):
         assert state.until is not None
         details = await waiting.query("__temporal_workflow_metadata")
         assert "Waiting for concurrency gated@v1:_global, 1st of 1" in str(details)
-        gated.let_go(0)
-        gated.let_go(1)
-        await gated.outcomes([first, waiting])
+        more = []
+        for number in (2, 3):
+            more.append(await gated.start(number))
+            await gated.phase(more[-1], "gate_wait")
+        details = await more[-1].query("__temporal_workflow_metadata")
+        assert "Waiting for concurrency gated@v1:_global, 3rd of 3" in str(details)
+        for number in range(4):
+            gated.let_go(number)
+        await gated.outcomes([first, waiting, *more])
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ FROM @gates_permits WHERE expires_at_ms <= :now_ms ORDER BY expires_at_ms LIMIT 
 SELECT gate, holder, permit_id, arrived_at_ms, acquired_at_ms, expires_at_ms
 FROM @gates_permits
 WHERE acquired_at_ms > arrived_at_ms AND acquired_at_ms > :after_ms AND acquired_at_ms <= :until_ms
-ORDER BY acquired_at_ms LIMIT :limit
+ORDER BY acquired_at_ms DESC LIMIT :limit
 
 -- name: gates.add_waiter
 INSERT INTO @gates_waiters (
