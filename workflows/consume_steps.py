@@ -357,6 +357,7 @@ class Consumer:
                     or any(job.parked for job in self._jobs)
                 )
             )
+        await self._dispatch.dropped_have_ended()
 
     async def _cancel(self) -> None:
         """Cancel the jobs by name, and leave their ends in the log."""

@@ -60,6 +60,7 @@ class JobDispatch:
     def __init__(self, request: ConsumeRequest, jobs: HeldJobs) -> None:
         self._request = request
         self._jobs = jobs
+        self._dropped: list[HeldJob] = []
 
     def begin(self, ticket: JobTicket, binding: Binding) -> None:
         request = self._dispatch_request(ticket, binding)
@@ -85,6 +86,13 @@ class JobDispatch:
         """Cancel a job whose claim is given back, and wait for nothing."""
         await self.cancel(job)
         self._jobs.forget(job.ticket.claim_id)
+        self._dropped.append(job)
+
+    async def dropped_have_ended(self) -> None:
+        """A drain's process goes when its consumer ends, and with it the worker of its children."""
+        await workflow.wait_condition(
+            lambda: all(job.task is None or job.task.done() for job in self._dropped)
+        )
 
     async def have_reported_by_signal(self) -> None:
         """Have each child tell how it ends, since the run that can see that is about to end."""

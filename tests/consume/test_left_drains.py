@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from temporalio.client import WorkflowExecutionStatus
+
 from harn_temporal.consumers import confirmed, start_consumer
 from harn_temporal.left_drains import LeftDrains
-from harn_temporal.naming import drain_queue
+from harn_temporal.naming import drain_queue, job_workflow_id
 
 
 async def left_by(queue, consumer_id):
@@ -45,3 +47,15 @@ async def test_a_drain_whose_process_is_there_is_left_alone(queue):
     other = LeftDrains(queue.client, queue.log, "another-package", lambda _: ())
     assert await other.left() == []
     assert there != gone
+
+
+async def test_a_drain_ends_after_the_workflow_of_a_job_that_it_gave_back(queue):
+    """Nobody would work for that afterwards."""
+    [job] = await queue.fill("retries_late")
+    tasks = drain_queue(queue.log.store_id, queue.manifest.package, "worker-a")
+    async with queue.worker(tasks=tasks):
+        handle, _ = await left_by(queue, "worker-a")
+        assert (await handle.result()).counts.released == 1
+        [claim_id] = set(await queue.claims_of(job))
+        child = queue.client.get_workflow_handle(job_workflow_id("triage", job, claim_id))
+        assert (await child.describe()).status == WorkflowExecutionStatus.COMPLETED
