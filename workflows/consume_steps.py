@@ -324,6 +324,10 @@ class Consumer:
                 cancellation_type=workflow.ActivityCancellationType.TRY_CANCEL,
                 summary="wait for jobs",
             )
+        except ActivityError as error:
+            if is_cancelled_exception(error):
+                return  # by `_end_watch`; an error that nobody takes would be logged
+            raise
         finally:
             self._watch = None
         self._look = True

@@ -52,7 +52,9 @@ def test_enqueue_pause_and_serve(place):
     assert states == ["acked", "acked", "delayed"]
     worker.terminate()
     assert worker.wait(40) == 0
-    assert "consumer_left_open" not in (place.folder / "err-0").read_text()
+    said = (place.folder / "err-0").read_text()
+    assert "consumer_left_open" not in said
+    assert "never retrieved" not in said
 
 
 def test_up_consumes(place):
