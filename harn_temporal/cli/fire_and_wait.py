@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from harn_temporal.cli import ingested
 from harn_temporal.cli.dispatch_lines import DispatchLines, outcome_text
 from harn_temporal.cli.event_loop import run_with_handlers
 from harn_temporal.cli.output import line, note, print_json, stdout_for_results_only
+from harn_temporal.cli.stop_signals import StopSignals
 from harn_temporal.cli.stores import event_log
 from harn_temporal.contracts import DEFAULT_HEARTBEAT_TIMEOUT_MS, DispatchOutcome
 from harn_temporal.errors import DispatchFailedError
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from harn_temporal.events import TriggerEvent
     from harn_temporal.manifest import Manifest
 
-TERMINATED = 128 + signal.SIGTERM
 UNSUCCESSFUL = frozenset({"failed", "dlq", "cancelled"})
 
 
@@ -51,11 +50,8 @@ def fire_and_wait(
     Exit code 1 where the dispatch ended as failed, dlq or cancelled. An event that is a duplicate
     or filtered has no dispatch; what became of it is printed instead.
     """
-    try:
-        with stdout_for_results_only():
-            found = run_with_handlers(_run(options, temporal, manifest, trigger_id, event))
-    except asyncio.CancelledError as error:  # SIGTERM; a worker takes the dispatch up again
-        raise typer.Exit(TERMINATED) from error
+    with stdout_for_results_only():
+        found = run_with_handlers(_run(options, temporal, manifest, trigger_id, event))
     if isinstance(found, Ingested):
         if as_json:
             print_json(ingested.to_json(found))
@@ -80,7 +76,23 @@ async def _run(
     trigger_id: str,
     event: TriggerEvent,
 ) -> DispatchOutcome | Ingested:
-    _sigterm_as_interrupt()
+    signals = StopSignals()
+    try:
+        with signals.interrupting():
+            return await _ingest_and_dispatch(options, temporal, manifest, trigger_id, event)
+    except asyncio.CancelledError as error:
+        if signals.number is None:
+            raise
+        raise typer.Exit(128 + signals.number) from error
+
+
+async def _ingest_and_dispatch(
+    options: CommonOptions,
+    temporal: TemporalOptions,
+    manifest: Manifest,
+    trigger_id: str,
+    event: TriggerEvent,
+) -> DispatchOutcome | Ingested:
     async with AsyncExitStack() as stack:
         # Connected first: where no service answers, nothing is ingested that runs later unasked.
         connection = await stack.enter_async_context(connect(temporal, options.state_dir))
@@ -122,6 +134,9 @@ async def _dispatch(
         handle = started.handle
     try:
         outcome = await worker.until(handle.result())
+    except asyncio.CancelledError:
+        note(f"{accepted.workflow_id} goes on with the next worker; `trigger cancel` ends it")
+        raise
     except WorkflowFailureError as error:
         raise DispatchFailedError(
             f"{accepted.workflow_id} was ended from outside: {error.cause}. Its records in the "
@@ -146,10 +161,3 @@ async def _show_retries(stack: AsyncExitStack, log: EventLog, event: TriggerEven
             await task
 
     stack.push_async_callback(finish)
-
-
-def _sigterm_as_interrupt() -> None:
-    """Leave in order, so that the embedded server's other users keep what they have."""
-    task = asyncio.current_task()
-    assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

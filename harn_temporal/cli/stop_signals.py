@@ -13,10 +13,11 @@ from harn_temporal.cli.output import note
 
 
 class StopSignals:
-    """Made inside a running loop. `told` is set by the first signal."""
+    """Made inside a running loop. `told` is set by the first signal, `number` is which."""
 
     def __init__(self) -> None:
         self.told = asyncio.Event()
+        self.number: signal.Signals | None = None
         self._interrupt: Callable[[], object] | None = None
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -39,6 +40,7 @@ class StopSignals:
                 sys.stdout.flush()
             os._exit(128 + number)
         self.told.set()
+        self.number = number
         note("stopping: handlers may end what they do; a second signal ends at once")
         if self._interrupt is not None:
             self._interrupt()
