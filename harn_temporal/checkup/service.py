@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from harn_temporal.checkup.check import Check, error, ok
+from harn_temporal.checkup.check import Check, error, ok, warning
 from harn_temporal.errors import HarnTemporalError, TemporalUnavailableError
 from harn_temporal.temporal.connect import TemporalOptions, connect, service_configuration
 from harn_temporal.temporal.embedded import running_server
@@ -59,7 +59,11 @@ async def _check_binary() -> Check:
 
 
 async def _check_embedded(state_dir: Path) -> Check:
-    server = running_server(state_dir)
+    try:
+        server = running_server(state_dir)
+    except PermissionError as problem:
+        found = f"the embedded server cannot be looked at: {problem.strerror}: {problem.filename}"
+        return warning("temporal", found, "ask as the user whom the state directory belongs to")
     if server is None:
         return ok("temporal", "the embedded server does not run; commands that need it start it")
     try:

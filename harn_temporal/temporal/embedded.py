@@ -51,9 +51,7 @@ async def embedded_server(state_dir: Path) -> AsyncIterator[ServerInfo]:
 def running_server(state_dir: Path) -> ServerInfo | None:
     """Where the embedded server of `state_dir` answers, or None. Starts and holds nothing."""
     files = EmbeddedFiles(state_dir)
-    if not files.supervisor_lock.exists() or not is_held(files.supervisor_lock):
-        return None
-    return files.read_info()
+    return files.read_info() if is_held(files.supervisor_lock) else None
 
 
 async def _join(files: EmbeddedFiles, clients: LockFile) -> ServerInfo:

@@ -15,8 +15,8 @@ from typing import Self
 class LockFile:
     """An open lock file. Closing it gives up what it holds, unless a child inherited `fd`."""
 
-    def __init__(self, path: Path) -> None:
-        self.fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    def __init__(self, path: Path, flags: int = os.O_RDWR | os.O_CREAT) -> None:
+        self.fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
 
     def try_exclusive(self) -> bool:
         return self._try(fcntl.LOCK_EX)
@@ -54,6 +54,9 @@ class LockFile:
 
 
 def is_held(path: Path) -> bool:
-    """Whether some process holds the lock exclusively just now."""
-    with LockFile(path) as probe:
-        return not probe.try_shared()
+    """Whether some process holds the lock exclusively just now. Asking writes nothing."""
+    try:
+        with LockFile(path, os.O_RDONLY) as probe:
+            return not probe.try_shared()
+    except (FileNotFoundError, NotADirectoryError):
+        return False

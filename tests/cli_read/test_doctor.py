@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from harn_temporal.headers import OUTCOME, PACKAGE, WORKFLOW_ID
 from harn_temporal.manifest import load_manifest
 from harn_temporal.naming import dispatch_workflow_id, pump_consumer
 from harn_temporal.registry import register
+from harn_temporal.temporal import embedded
 
 MANIFEST = """
 [package]
@@ -121,6 +123,26 @@ def test_a_state_directory_that_is_a_file(program: Any, work: Path) -> None:
 def test_a_state_directory_that_cannot_be_written(program: Any, work: Path) -> None:
     program.state_dir.mkdir(mode=0o500)
     assert check(program("doctor", "--json"), "state_dir")["state"] == "error"
+
+
+def test_a_server_that_may_not_be_looked_at(
+    program: Any, work: Path, filled: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(embedded, "is_held", refuse)
+
+    ran = program("doctor", "--json")
+
+    assert ran.code == 0
+    assert check(ran, "temporal") == {
+        "name": "temporal",
+        "state": "warning",
+        "found": "the embedded server cannot be looked at: Permission denied: "
+        f"{program.state_dir}/temporal/supervisor.lock",
+        "advice": "ask as the user whom the state directory belongs to",
+    }
 
 
 def test_a_disk_that_is_almost_full(

@@ -10,7 +10,7 @@ import pytest
 
 from harn_temporal.errors import TemporalUnavailableError
 from harn_temporal.temporal.embedded import embedded_server, running_server
-from harn_temporal.temporal.locks import is_held
+from harn_temporal.temporal.locks import LockFile, is_held
 from harn_temporal.temporal.server_process import _listens
 
 
@@ -192,3 +192,14 @@ async def test_files_left_by_others_block_nothing_and_hurt_no_innocent(files, al
     finally:
         innocent.kill()
         await innocent.wait()
+
+
+def test_asking_for_a_lock_writes_nothing(tmp_path):
+    lock = tmp_path / "some.lock"
+
+    assert not is_held(lock)
+    assert not lock.exists()
+    with LockFile(lock) as own:
+        assert not is_held(lock)
+        assert own.try_exclusive()
+        assert is_held(lock)
