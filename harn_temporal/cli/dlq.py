@@ -98,6 +98,7 @@ def _print_letters(letters: list[StoredDeadLetter], now_ms: int) -> None:
 
     columns = [
         Column("id"),
+        Column("state", rank=1),
         Column("binding", rank=1),
         Column("kind", rank=5),
         Column("tenant", rank=4),
@@ -109,6 +110,7 @@ def _print_letters(letters: list[StoredDeadLetter], now_ms: int) -> None:
     rows = [
         [
             letter.id,
+            letter.state,
             letter.binding_key,
             f"{letter.provider} {letter.kind}",
             letter.tenant_id or "-",

@@ -143,10 +143,11 @@ def test_an_age_that_is_none_is_refused(program: Any, filled: Any) -> None:
 
 def test_people_see_a_table(program: Any, filled: Any) -> None:
     heading, _, row = program("dlq", "ls").out.splitlines()
-    names = ["id", "binding", "kind", "tenant", "attempts", "class", "age", "error"]
+    names = ["id", "state", "binding", "kind", "tenant", "attempts", "class", "age", "error"]
     assert heading.split() == names
     assert re.search(
-        r"triage@v2 +github issues.opened +acme +2 +handler_timeout +[0-9]+ d.* +10 m over", row
+        r"pending +triage@v2 +github issues.opened +acme +2 +handler_timeout +[0-9]+ d.* +10 m",
+        row,
     )
 
 
