@@ -101,7 +101,7 @@ def _refuse(error: object) -> int:
     message = getattr(error, "format_message", lambda: str(error))()
     if not message.strip():  # a group without its subcommand: typer has printed the help
         return 2
-    _say(f"error: {message}")
+    _say(f"error: {message.replace(': Value error, ', ': ')}")  # pydantic's words
     if context is not None:
         _say(f"{context.get_usage()}\nTry '{context.command_path} --help'.")
     return int(getattr(error, "exit_code", 2))

@@ -20,6 +20,7 @@ def refused(ran):
         (["fire"], "Missing argument 'TRIGGER_ID'"),
         (["fire", "new-issue", "--wiat"], "No such option: --wiat"),
         (["worker", "--max-concurrent", "0"], "greater than or equal to 1"),
+        (["graph", "x", "--format", "y"], "error: Invalid value for '--format': 'y' is not one of"),
         (["worker", "--max-concurrent", "x"], "should be a valid integer"),
         (["fire", "new-issue", "--header", "x"], "--header 'x' is not NAME=VALUE"),
         (["fire", "new-issue", "--header", "a b=1"], "neither blanks nor control characters"),
