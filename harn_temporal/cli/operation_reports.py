@@ -36,6 +36,8 @@ async def ended(log: EventLog, report: Report, *, wait: bool) -> tuple[Report, l
     if not wait or report.intent.dry_run:
         return report, unseen
     _warn(report, unseen)
+    if report.executed:
+        note(f"{report.executed} replayed, waiting for their ends. Ctrl-C leaves them to workers.")
     return await with_outcomes(log, report), []
 
 

@@ -202,6 +202,7 @@ async def test_replay_and_wait(temporal_client, make_package, triggers, handler,
     assert ran.code == (0 if outcome == "succeeded" else 1)
     [item] = json.loads(ran.out)["items"]
     assert (item["status"], item["outcome"]) == ("replayed", outcome)
+    assert ran.err == "1 replayed, waiting for their ends. Ctrl-C leaves them to workers.\n"
 
 
 async def test_replay_of_what_no_binding_can_take_is_skipped(make_package, triggers):
