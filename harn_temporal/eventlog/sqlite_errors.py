@@ -12,7 +12,7 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 
 _UNAVAILABLE = {
     sqlite3.SQLITE_FULL: "its disk is full; make room, nothing that was appended is lost",
-    sqlite3.SQLITE_IOERR: "its disk failed to read or write",
+    sqlite3.SQLITE_IOERR: "its disk failed to read or write; is it full?",
     sqlite3.SQLITE_CANTOPEN: "the file cannot be opened; does its directory exist, may you use it?",
     sqlite3.SQLITE_NOMEM: "there is no memory left",
     sqlite3.SQLITE_INTERRUPT: "the work was interrupted",

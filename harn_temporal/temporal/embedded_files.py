@@ -77,7 +77,7 @@ class EmbeddedFiles:
             text = self.log.read_text("utf-8", errors="replace")
         except OSError:
             return ""
-        return "\n".join(text.splitlines()[-LOG_TAIL_LINES:])
+        return "\n".join(text.splitlines()[-LOG_TAIL_LINES:]) or "(nothing; is the disk full?)"
 
     def open_log(self, *, anew: bool) -> int:
         """A descriptor that appends to the log, emptied first where it begins `anew`."""

@@ -203,3 +203,10 @@ def test_asking_for_a_lock_writes_nothing(tmp_path):
         assert not is_held(lock)
         assert own.try_exclusive()
         assert is_held(lock)
+
+
+def test_a_log_without_a_word_says_so(files):
+    files.directory.mkdir(parents=True, exist_ok=True)
+    files.log.write_text("")
+
+    assert files.log_tail() == "(nothing; is the disk full?)"

@@ -403,7 +403,7 @@ async def test_a_lock_that_passes_is_waited_for(sqlite_lab, monkeypatch):
     [
         (sqlite3.SQLITE_BUSY, StoreUnavailableError, "busy"),
         (sqlite3.SQLITE_BUSY_SNAPSHOT, StoreUnavailableError, "busy"),
-        (sqlite3.SQLITE_IOERR_FSYNC, StoreUnavailableError, "disk failed"),
+        (sqlite3.SQLITE_IOERR_FSYNC, StoreUnavailableError, "is it full?"),
         (sqlite3.SQLITE_CANTOPEN, StoreUnavailableError, "cannot be opened"),
         (sqlite3.SQLITE_READONLY, StoreError, "read-only"),
         (sqlite3.SQLITE_CORRUPT, StoreError, "damaged"),
