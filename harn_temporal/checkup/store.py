@@ -91,7 +91,8 @@ async def _dispatcher(log: EventLog) -> Check:
     return warning(
         "dispatcher",
         f"{found}; {lost} that Temporal has lost",
-        "`harn-temporal recover --dry-run` lists them, and `--yes` brings them back",
+        "`harn-temporal recover --envelope-age 0s --dry-run` lists them, with `--yes` for "
+        "`--dry-run` it brings them back",
     )
 
 
