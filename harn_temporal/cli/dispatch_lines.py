@@ -13,12 +13,14 @@ from harn_temporal.durations import format_duration
 from harn_temporal.errors import StoreError, StoreUnavailableError
 from harn_temporal.eventlog.log import EventLog, Reader, Record
 from harn_temporal.eventlog.topics import TRIGGER_ATTEMPTS, TRIGGER_OUTBOX, is_of
-from harn_temporal.headers import OUTCOME
+from harn_temporal.headers import OUTCOME, WORKFLOW_ID
 
 WAIT_SECONDS = 60.0
 PAGE = 500
 ERROR_LIMIT = 300
 """Characters of an error that go on a line; the whole of it lies in the log."""
+MAY_NOT_HAVE_BEGUN = frozenset({"cancelled", "dlq"})
+"""Ends that come before an attempt as well: in a wait, or where a circuit is open."""
 
 
 class DispatchLines:
@@ -58,10 +60,18 @@ class DispatchLines:
                 if not page:
                     break
                 self._seen[topic] = page[-1].event_id
-                for record in page:
-                    text = _line(record) if self._wanted(record) else None
+                for record in filter(self._wanted, page):
+                    text = _line(record, await self._begun(record))
                     if text is not None:
                         self._show(text)
+
+    async def _begun(self, record: Record) -> int | None:
+        """How many attempts began, where the record may name one that never will."""
+        workflow_id = record.headers.get(WORKFLOW_ID)
+        if workflow_id is None or record.headers.get(OUTCOME) not in MAY_NOT_HAVE_BEGUN:
+            return None
+        found = await self._log.query(lambda reader: reader.dispatches.get(workflow_id))
+        return None if found is None else found.started_attempt
 
 
 def outcome_text(status: str, attempts: int, error: str | None) -> str:
@@ -85,18 +95,20 @@ def _heads(reader: Reader) -> dict[str, int]:
     }
 
 
-def _line(record: Record) -> str | None:
+def _line(record: Record, begun: int | None) -> str | None:
     what = f"{record.headers.get('kind', '?')} -> {record.headers.get('binding_key', '?')}"
     if is_of(record.topic, TRIGGER_OUTBOX):
         status = record.headers.get(OUTCOME)
         if status is None:
             return None
         payload = _fields(record)
-        error = payload.get("error") or payload.get("message") or payload.get("detail")
+        error = payload.get("error") or payload.get("message") or _reason(payload.get("detail"))
         attempts = payload.get("attempt")
+        if not isinstance(attempts, int):
+            attempts = 0
         text = outcome_text(
             status,
-            attempts if isinstance(attempts, int) else 0,
+            attempts if begun is None else min(attempts, begun),
             error if isinstance(error, str) else None,
         )
         return printable(f"{what} {text}")
@@ -108,6 +120,14 @@ def _line(record: Record) -> str | None:
             error = short(str(payload.get("error")))
             return printable(f"{what} failed in attempt {attempt - 1}, {when}: {error}")
     return None
+
+
+def _reason(detail: Any) -> Any:
+    """Why a dispatch was skipped; of a gate its name, and where a batch took it in, which."""
+    if not isinstance(detail, dict) or "gate" not in detail:
+        return detail
+    merged = detail.get("merged_into_event_id")
+    return f"by the gate {detail['gate']}" + (f", merged into {merged}" if merged else "")
 
 
 def _fields(record: Record) -> dict[str, Any]:
