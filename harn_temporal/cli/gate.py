@@ -10,6 +10,7 @@ from harn_temporal.cli.options import JsonOption, common_options
 from harn_temporal.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
+    from harn_temporal.eventlog.circuits import StoredCircuit
     from harn_temporal.eventlog.log import EventLog, Reader, Transaction
 
 app = typer.Typer(help="Flow-control gates: who holds them, who waits, and for how long.")
@@ -43,7 +44,7 @@ def list_gates(
     ] = 200,
     as_json: JsonOption = False,
 ) -> None:
-    """List the gates that count anything, and the circuits of destinations that failed.
+    """List the gates in use, and the circuits of destinations that failed.
 
     Example: harn-temporal gate ls --kind concurrency
     """
@@ -68,25 +69,33 @@ def show_gate(
 ) -> None:
     """Show who holds a gate and who waits at it, in the order of their turns.
 
+    For an a2a:// URI it shows the circuit.
+
     Example: harn-temporal gate show new-issue@v1:acme
     """
-    from harn_temporal.cli.gate_lines import print_gate
+    from harn_temporal.cli.gate_lines import print_gate, print_gates
     from harn_temporal.cli.output import print_json
     from harn_temporal.cli.reading import reading
-    from harn_temporal.inspection.gates import detailed_view, named_gates
+    from harn_temporal.inspection.gates import circuit_view, detailed_view, named_gates
 
-    def find(reader: Reader) -> list[dict[str, Any]]:
-        return [detailed_view(reader, each) for each in named_gates(reader, name, kind)]
+    def find(reader: Reader) -> dict[str, Any]:
+        if name.startswith(DESTINATION):
+            circuit = circuit_view(_failing(reader, name), reader.now_ms)
+            return {"gates": [], "circuits": [circuit]}
+        gates = [detailed_view(reader, each) for each in named_gates(reader, name, kind)]
+        return {"gates": gates, "circuits": []}
 
-    async def look(log: EventLog) -> list[dict[str, Any]]:
+    async def look(log: EventLog) -> dict[str, Any]:
         return await log.query(find)
 
     found = reading(common_options(ctx), look)
     if as_json:
-        print_json({"gates": found})
+        print_json(found)
         return
-    for view in found:
+    for view in found["gates"]:
         print_gate(view)
+    if found["circuits"]:
+        print_gates(found)
 
 
 @app.command("release")
@@ -133,8 +142,8 @@ def release_gate(
     elif "destination" in found:
         line(f"Closed the circuit of {name}.")
     else:
-        count = len(found["released"])
-        line(f"Took {count} permit{'' if count == 1 else 's'} or places back at {name}.")
+        for each in found["released"]:
+            line(f"Took its place at the {each['kind']} gate {name} from {each['holder']}.")
         if found["granted"]:
             note("Whoever has its turn now goes on as soon as a worker of the store sees it.")
 
@@ -157,7 +166,7 @@ def _take(
             granted += [wake.holder for wake in abandon(tx, one, reason=why, gate=each)]
             released.append({"kind": each.kind, "holder": one})
     if not released:
-        whose = "nobody holds" if holder is None else f"{holder} neither holds nor waits at"
+        whose = "nobody holds" if holder is None else f"{holder!r} neither holds nor waits at"
         raise NotFoundError(f"{whose} the gate {name!r}")
     given = [one for one in granted if one not in {each["holder"] for each in released}]
     return {"gate": name, "released": released, "granted": given, "reason": why}
@@ -167,8 +176,13 @@ def _close(tx: Transaction, destination: str) -> dict[str, Any]:
     from harn_temporal.gates.circuit import tell_circuit
     from harn_temporal.inspection.gates import circuit_view
 
-    before = tx.circuits.get(destination)
-    if not before.failures:
-        raise NotFoundError(f"the circuit of {destination!r} is closed: nothing failed there")
+    before = _failing(tx, destination)
     tell_circuit(tx, destination, "an operator", 0, failed=False)
     return {"destination": destination, "was": circuit_view(before, tx.now_ms)["state"]}
+
+
+def _failing(reader: Reader, destination: str) -> StoredCircuit:
+    found = reader.circuits.get(destination)
+    if not found.failures:
+        raise NotFoundError(f"the circuit of {destination!r} is closed: nothing failed there")
+    return found

@@ -36,10 +36,11 @@ def print_gates(found: dict[str, Any]) -> None:
                 for each in gates
             ],
         )
-    else:
-        line("No gate counts anything now.")
+    elif not circuits:
+        line("No gate is in use.")
     if circuits:
-        console_for_people().print()
+        if gates:
+            console_for_people().print()
         print_table(
             [
                 Column("destination", cut=True),

@@ -82,13 +82,25 @@ def test_a_permit_that_is_released_goes_to_who_waits_next(program, held):
     assert found["released"] == [{"kind": "concurrency", "holder": "a"}]
     assert found["granted"] == ["c"]
     assert found["reason"].endswith(": x")
-    assert program("gate", "release", NAME, "--holder", "d").code == 0
+    taken = program("gate", "release", NAME, "--holder", "d")
+    assert taken.out == f"Took its place at the concurrency gate {NAME} from d.\n"
     [view] = program("gate", "show", NAME, "--kind", "concurrency", "--json").json["gates"]
     assert {each["holder"] for each in view["holders"]} == {"b", "c"}
     assert view["waiters"] == []
     again = program("gate", "release", NAME, "--holder", "a")
-    assert (again.code, "a neither holds nor waits" in again.err) == (2, True)
+    assert (again.code, "'a' neither holds nor waits" in again.err) == (2, True)
     assert len(program("gate", "release", NAME, "--all", "--json").json["released"]) == 2
+
+
+def test_a_circuit_is_shown_by_its_destination(program, held):
+    [circuit] = program("gate", "ls", "--json").json["circuits"]
+    shown = program("gate", "show", AGENT, "--json").json
+    assert shown == {"gates": [], "circuits": [circuit]}
+    people = program("gate", "show", AGENT).out
+    assert [AGENT in people, "half-open" in people] == [True, True]
+    other = program("gate", "show", "a2a://elsewhere.test/x")
+    assert (other.code, other.out) == (2, "")
+    assert "the circuit of 'a2a://elsewhere.test/x' is closed: nothing failed there" in other.err
 
 
 def test_a_circuit_is_closed(program, held):
