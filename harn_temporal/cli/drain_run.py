@@ -25,9 +25,14 @@ from harn_temporal.consumers import (
     state_of,
 )
 from harn_temporal.contracts import DEFAULT_HEARTBEAT_TIMEOUT_MS
-from harn_temporal.errors import DispatchFailedError, StoreError, StoreUnavailableError
+from harn_temporal.errors import (
+    DispatchFailedError,
+    NotFoundError,
+    StoreError,
+    StoreUnavailableError,
+)
 from harn_temporal.eventlog.topics import claims_topic, responses_topic
-from harn_temporal.inspection.queue_overview import queue_summary
+from harn_temporal.inspection.queue_overview import known_queue, queue_summary
 from harn_temporal.naming import drain_queue
 from harn_temporal.queue.consumer_ids import default_consumer_id
 from harn_temporal.scheduler import read_policy
@@ -163,6 +168,10 @@ async def _run(
             if signals.told.is_set():
                 return None
             raise
+        try:
+            await log.query(lambda reader: known_queue(reader, drain.queue))
+        except NotFoundError as unknown:  # its first job may be on its way: no mistake for sure
+            warn(str(unknown))
         consumer = ConsumerOptions(
             queue=drain.queue,
             consumer_id=consumer_id,

@@ -18,15 +18,13 @@ SHOWN = 20
 
 def print_overview(found: dict[str, Any]) -> None:
     dispatcher = found["dispatcher"]
+    waiting = len(dispatcher["stranded_envelopes"])
     print_fields(
         [
             ("in flight", str(dispatcher["dispatcher_in_flight"])),
             ("retry queue", str(dispatcher["dispatcher_retry_queue_depth"])),
-            ("stranded", f"{len(dispatcher['stranded_envelopes'])} envelopes"),
-            (
-                "inbox",
-                f"{dispatcher['inbox_envelopes_written']} envelopes",
-            ),
+            ("waiting", f"{waiting} envelopes that no dispatch was started for"),
+            ("inbox", f"{dispatcher['inbox_envelopes_written']} envelopes"),
             ("dedupe keys", str(dispatcher["inbox_active_entries"])),
         ]
     )

@@ -19,6 +19,8 @@ from harn_temporal.scheduler.policy import Policy
 
 Json = dict[str, Any]
 
+SETTLED = frozenset({"acked", "purged"})
+
 MOST = 1000
 """Dispatches that are listed one by one; the figures count all."""
 
@@ -172,6 +174,8 @@ def queue_jobs(
 
 def _job_view(reader: Reader, queue: str, job: ListedJob, policy: Policy) -> JobView:
     after_ms = PROMOTED_AFTER_MS[PRIORITIES.index(job.priority)]
+    if job.state in SETTLED:
+        after_ms = None
     state = _STATES.get(job.state, job.state)
     if state == "in-flight" and job.claim_id is not None and _is_parked(reader, queue, job):
         state = "parked"

@@ -17,6 +17,30 @@ def test_purge_needs_confirmation(place):
     assert list(purged.json) == ["queue", "purged", "summary"]
     assert (purged.json["purged"], purged.json["summary"]["purged"]) == (1, 1)
     assert place.queue("purge", "traige", "--confirm").code == 2
+    [job] = place.queue("jobs", "triage", "--json").json["jobs"]
+    assert (job["state"], job["promotion_deadline_at"]) == ("purged", None)
+
+
+def test_a_drain_of_a_queue_that_nobody_knows_says_so(place):
+    assert place.queue("enqueue", "triage", "incoming-review-task").code == 0
+    ran = place.queue("drain", "traige", "--json")
+    assert (ran.code, ran.json["drained"], ran.json["ended"]) == (0, 0, "empty")
+    assert "warning: no queue 'traige' was ever seen in this store; it has triage" in ran.err
+    right = place.queue("drain", "triage", "--json")
+    assert (right.json["drained"], "was ever seen" in right.err) == (1, False)
+
+
+def test_envelopes_that_wait_for_a_pump_are_called_waiting(place):
+    task = place.folder / "task.json"
+    task.write_text("{}")
+    ingested = place(
+        "fire", "incoming-review-task", "--payload", "task.json",
+        "--config", "producer/harn.toml", "--state-dir", "./state",
+    )  # fmt: skip
+    assert ingested.code == 0, ingested.err
+    shown = place.queue("ls").out
+    assert re.search(r"^waiting +1 envelopes that no dispatch was started for", shown, re.MULTILINE)
+    assert "stranded" not in shown
 
 
 def test_enqueue_pause_and_serve(place):
