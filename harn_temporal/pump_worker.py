@@ -22,6 +22,7 @@ from harn_temporal.eventlog.log import EventLog
 from harn_temporal.naming import control_queue, pump_workflow_id, task_queue
 from harn_temporal.pump_figures import PumpFigures
 from harn_temporal.temporal.describing import describe_life
+from harn_temporal.temporal.other_workers import OtherWorkers
 from harn_temporal.temporal.starter import Started, start_unended
 from harn_temporal.workflows.pump import PumpWorkflow
 
@@ -48,9 +49,11 @@ def pump_worker(
     settings: PumpSettings,
 ) -> Worker:
     """A worker of the package's control queue, for the pump only."""
+    others = OtherWorkers(client, task_queue(log.store_id, envelopes.package))
 
     async def start(request: DispatchRequest) -> None:
-        if not isinstance(await start_unended(client, request, eager=True), Started):
+        started = await start_unended(client, request, eager=not await others.there())
+        if not isinstance(started, Started):
             count_dropped(request.binding.trigger_id, "dispatch_exists")
 
     async def describe(workflow_id: str) -> Life:
