@@ -11,6 +11,7 @@ from harn_temporal.eventlog.gate_tables import StoredGate, StoredPermit
 from harn_temporal.eventlog.log import EventLog, Reader, Transaction
 from harn_temporal.gates.decisions import Wake
 from harn_temporal.gates.leaving import abandon, sweep
+from harn_temporal.naming import JOB_PREFIX
 
 logger = logging.getLogger("harn_temporal.sweep")
 
@@ -21,7 +22,6 @@ OLD_MS = 60_000
 
 PAGE = 100
 PERMITS_OF_A_GATE = 200
-JOB_PREFIX = "job/"
 
 
 class GateSweep:

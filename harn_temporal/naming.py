@@ -11,6 +11,7 @@ import hashlib
 from harn_temporal.eventlog.topics import safe_topic
 
 ID_LIMIT = 200
+JOB_PREFIX = "job/"
 _HASH_LENGTH = 12
 
 
@@ -84,7 +85,12 @@ def consumer_workflow_id(store_id: str, package: str, queue: str, consumer_id: s
 
 def job_workflow_id(queue: str, job_event_id: int, claim_id: str) -> str:
     """Each claim of a job is a dispatch of its own."""
-    return f"job/{shortened(queue, 100)}/{job_event_id}/{claim_id}"
+    return f"{JOB_PREFIX}{shortened(queue, 100)}/{job_event_id}/{claim_id}"
+
+
+def job_of(workflow_id: str) -> str | None:
+    """What the dispatches of one job have in common; None for one of no job."""
+    return workflow_id.rpartition("/")[0] if workflow_id.startswith(JOB_PREFIX) else None
 
 
 def dispatch_workflow_id(

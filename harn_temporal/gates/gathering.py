@@ -7,6 +7,7 @@ belongs to what comes next, even where nobody was there to begin what was due.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 
 from harn_temporal.contracts import EventAddress
 from harn_temporal.errors import StoreError
@@ -18,6 +19,7 @@ from harn_temporal.gates.identity import GateKey
 from harn_temporal.gates.models import Batch, Debounce
 from harn_temporal.gates.records import Place, place_of
 from harn_temporal.headers import HOLDER
+from harn_temporal.naming import job_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +60,18 @@ def admit_debounce(tx: Transaction, gate: Debounce, key: GateKey, asker: Asker) 
 
 
 def admit_batch(tx: Transaction, gate: Batch, key: GateKey, asker: Asker) -> Decision:
-    """The first member goes on, for all; the others are told where theirs went."""
+    """The first member goes on, for all; the others are told where theirs went.
+
+    A job that went on for all and is delivered again goes on for the same ones: the others are
+    acked, so nobody else would handle them.
+    """
     place, found = place_of(key), tx.gates.find("batch", key.gate_id)
     mine = tx.written(_member_key(place, asker.holder))
     if mine:
         return _asked_again(tx, place, found, mine[0], asker.holder)
+    batch_id, led = _begun_by(tx, place, asker)
+    if led is not None:
+        return _granted(led)
     wakes: tuple[Wake, ...] = ()
     if found is not None and found.waiting and tx.now_ms >= found.due_at_ms:
         wakes = _dispatch(tx, place, found)[1]
@@ -73,7 +82,7 @@ def admit_batch(tx: Transaction, gate: Batch, key: GateKey, asker: Asker) -> Dec
     enqueued = {
         "token": asker.permit_id,
         "size": gate.size,
-        "batch": found.batch_id if found and gathering else asker.permit_id,
+        "batch": found.batch_id if found and gathering else batch_id,
         "first_at_ms": first_at_ms,
         "due_at_ms": due_at_ms,
         "event_id": asker.event_id,
@@ -106,6 +115,25 @@ def batch_members(reader: Reader, batch: EventAddress) -> list[Member]:
     return members
 
 
+def _begun_by(tx: Transaction, place: Place, asker: Asker) -> tuple[str, Record | None]:
+    """The id of the batch that the asker may begin, or the one that its job went on for before.
+
+    Batches are called after the job that began them. One that left before its batch went on
+    finds the name taken, and begins another.
+    """
+    job = job_of(asker.holder)
+    if job is None:
+        return asker.permit_id, None
+    for number in count(1):
+        name = f"{job}/{number}"
+        written = tx.written(_dispatched_key(place, name))
+        if not written:
+            return name, None
+        if job_of(written[0].headers[HOLDER]) == job:
+            return name, written[0]
+    raise AssertionError  # numbers have no end
+
+
 def _asked_again(
     tx: Transaction, place: Place, found: StoredGate | None, mine: Record, holder: str
 ) -> Decision:
@@ -135,16 +163,21 @@ def _fate(
     payload = dispatched.payload
     if mine.event_id not in payload["members"]:
         return Skip(detail={"gate": place.name, "reason": "it left its batch"}, wakes=others)
-    if dispatched.headers[HOLDER] == holder:
-        address = EventAddress(topic=dispatched.topic, event_id=dispatched.event_id)
-        return Granted(batch=address, count=payload["count"], wakes=others)
+    root = dispatched.headers[HOLDER]
+    if root == holder or job_of(root) == job_of(holder) is not None:
+        return _granted(dispatched, others)
     detail: dict[str, str | int | None] = {
         "gate": place.name,
-        "merged_into": dispatched.headers[HOLDER],
+        "merged_into": root,
         "merged_into_event_id": payload["root_event_id"],
         "count": payload["count"],
     }
     return Skip(detail=detail, wakes=others)
+
+
+def _granted(dispatched: Record, wakes: tuple[Wake, ...] = ()) -> Granted:
+    address = EventAddress(topic=dispatched.topic, event_id=dispatched.event_id)
+    return Granted(batch=address, count=dispatched.payload["count"], wakes=wakes)
 
 
 def _dispatch(tx: Transaction, place: Place, gate: StoredGate) -> tuple[Record, tuple[Wake, ...]]:

@@ -191,3 +191,44 @@ async def test_who_made_a_batch_full_tells_the_root_again(desk):
     again = await desk.ask(TEN, "9")
     assert [(wake.holder, wake.granted) for wake in again.wakes] == [("0", True)]
     assert (await desk.ask(TEN, "8")).wakes == ()
+
+
+JOB = "job/triage/1"
+PAIR = Batch(size=2, timeout_ms=5_000)
+
+
+async def members_of(desk, answer):
+    found = await desk.log.query(lambda reader: batch_members(reader, answer.batch))
+    return [member.event_id for member in found]
+
+
+async def test_a_job_that_is_delivered_again_goes_on_for_the_same_batch(desk):
+    """The others are acked when they learn where they went: nobody else would handle them."""
+    await desk.ask(PAIR, f"{JOB}/first")
+    merged = await desk.ask(PAIR, "job/triage/2/first")
+    assert merged.detail["merged_into"] == f"{JOB}/first"
+    for claim in ("first", "second", "third", "third"):
+        again = await desk.ask(PAIR, f"{JOB}/{claim}")
+        assert (again.verdict, again.count) == ("granted", 2)
+        assert await members_of(desk, again) == [f"event-{JOB}/first", "event-job/triage/2/first"]
+    assert await desk.says(PAIR, "job/triage/11/first") == 5_000
+
+
+async def test_a_job_is_not_merged_into_a_delivery_of_its_own_that_is_gone(desk):
+    await desk.ask(PAIR, f"{JOB}/first")
+    again = await desk.ask(PAIR, f"{JOB}/second")
+    assert (again.verdict, again.count) == ("granted", 2)
+
+
+async def test_a_job_that_left_before_its_batch_went_on_begins_another(desk):
+    first = [f"{JOB}/first", "job/triage/2/first"]
+    for holder in first:
+        await desk.ask(TEN, holder)
+    await desk.abandon(first[0])
+    desk.clock.at(5_000)
+    assert (await desk.ask(TEN, first[1])).count == 1
+    assert await desk.says(TEN, f"{JOB}/second") == 10_000
+    desk.clock.at(10_000)
+    for claim in ("second", "third"):
+        answer = await desk.ask(TEN, f"{JOB}/{claim}")
+        assert await members_of(desk, answer) == [f"event-{JOB}/second"]
