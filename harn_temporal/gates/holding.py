@@ -12,6 +12,7 @@ from harn_temporal.gates.decisions import Asker, Decision, Granted, Permit, Skip
 from harn_temporal.gates.identity import GateKey
 from harn_temporal.gates.models import Concurrency
 from harn_temporal.gates.records import ABANDONED, RENEWED, Place, place_of
+from harn_temporal.naming import job_of
 
 RECHECK_MS = 60_000
 """After so long a waiter looks by itself, should its signal be lost, or a holder be gone."""
@@ -21,12 +22,16 @@ FAR_RECHECK_MS = 600_000
 
 POSITION_LIMIT = 200
 """Of places that are counted: who is further behind is told how many wait in all."""
-EXPIRED_AT_ONCE = 16
+LOOKED_AT = 16
+"""Permits of a gate that are looked at for one that is over."""
+
+_SUPERSEDED = "superseded"
 
 
 def admit_concurrency(tx: Transaction, gate: Concurrency, key: GateKey, asker: Asker) -> Decision:
     """A permit, or a place among those that wait, by rank and then by arrival."""
-    place, found = place_of(key), tx.gates.find("concurrency", key.gate_id)
+    place = place_of(key)
+    found = _found(tx, place, asker.holder)
     held = None if found is None else tx.gates.permit(found.gate, asker.holder)
     if held is not None:
         return Granted(permit=_kept(tx, place, held, asker))
@@ -57,7 +62,8 @@ def admit_concurrency(tx: Transaction, gate: Concurrency, key: GateKey, asker: A
 
 def admit_singleton(tx: Transaction, key: GateKey, asker: Asker) -> Decision:
     """The only permit, or none of it."""
-    place, found = place_of(key), tx.gates.find("singleton", key.gate_id)
+    place = place_of(key)
+    found = _found(tx, place, asker.holder)
     held = None if found is None else tx.gates.permit(found.gate, asker.holder)
     if held is not None:
         return Granted(permit=_kept(tx, place, held, asker))
@@ -109,11 +115,24 @@ def _expire(
     if gate is None or gate.held < most:
         return [], most - (0 if gate is None else gate.held)
     gone = [
-        each
-        for each in tx.gates.permits(gate.gate, EXPIRED_AT_ONCE)
-        if each.expires_at_ms <= tx.now_ms
+        each for each in tx.gates.permits(gate.gate, LOOKED_AT) if each.expires_at_ms <= tx.now_ms
     ]
     return [abandoned(place, each, "expired") for each in gone], most - gate.held + len(gone)
+
+
+def _found(tx: Transaction, place: Place, asker: str) -> StoredGate | None:
+    """The gate, without the permit of an earlier delivery of the asker's job, if it is one.
+
+    The claim of that delivery is over: it is gone, or works for nothing, and takes nothing back.
+    """
+    found, job = tx.gates.find(place.kind, place.gate_id), job_of(asker)
+    if found is None or job is None or tx.written(place.key(asker, _SUPERSEDED)):
+        return found
+    for each in tx.gates.permits(found.gate, LOOKED_AT):
+        if each.holder != asker and job_of(each.holder) == job:
+            record = abandoned(place, each, "its job was delivered again")
+            tx.append([record], key=place.key(each.holder, _SUPERSEDED))
+    return tx.gates.find(place.kind, place.gate_id)
 
 
 def _kept(tx: Transaction, place: Place, held: StoredPermit, asker: Asker) -> Permit:

@@ -244,3 +244,28 @@ async def test_who_waited_for_a_permit_is_told_once_more_by_each_worker(desk, cl
     assert await look() == ["c"]
     clock.at(12_000 + 600_000)
     assert await look(GrantWatch(desk.log, wakes)) == []  # it has asked by itself since
+
+
+async def test_a_job_that_is_delivered_again_is_not_skipped_for_its_own_sake(desk):
+    """The claim of the delivery before is over: whoever had it is gone, or works for nothing."""
+    assert await desk.says(ONLY, "job/triage/1/first") is True
+    assert await desk.says(ONLY, "job/triage/11/first") is False
+    assert await desk.says(ONLY, "job/triage/1/second") is True
+    assert await desk.says(ONLY, "job/triage/1/first") is False
+    assert await desk.says(ONLY, "job/triage/1/second") is True
+    assert await desk.kinds(ONLY) == [
+        "singleton_acquired",
+        "singleton_skipped",
+        "gate_abandoned",
+        "singleton_acquired",
+        "singleton_skipped",
+    ]
+
+
+async def test_a_job_that_is_delivered_again_frees_the_permit_that_it_had(desk):
+    assert await desk.says(ONE, "job/triage/1/first") is True
+    assert await desk.says(ONE, "job/triage/1/second") is True
+    assert (await desk.ask(ONE, "job/triage/2/first")).position == 1
+    third = await desk.ask(ONE, "job/triage/1/third")
+    assert (third.position, [wake.holder for wake in third.wakes]) == (1, ["job/triage/2/first"])
+    assert await desk.says(ONE, "job/triage/2/first") is True
