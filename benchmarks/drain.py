@@ -31,6 +31,7 @@ from harn_temporal.contracts import DEFAULT_HEARTBEAT_TIMEOUT_MS
 from harn_temporal.eventlog import StoreSettings, open_event_log
 from harn_temporal.events import new_event
 from harn_temporal.manifest import load_manifest
+from harn_temporal.naming import consumer_queue
 from harn_temporal.queue.models import NewJob
 from harn_temporal.queue.operations import enqueue_many
 from harn_temporal.temporal.connect import TemporalOptions, connect
@@ -88,7 +89,8 @@ def drain(*, inline: bool) -> Callable[[Client, Path, int, int], Awaitable[float
         log = await open_event_log(StoreSettings("sqlite", folder / "events.sqlite"))
         await enqueue_many(log, [job(number) for number in range(jobs)])
         manifest = load_manifest(folder / "harn.toml")
-        worker = WorkerOptions(pump=False, max_concurrent=concurrency)
+        tasks = consumer_queue(log.store_id, manifest.package, "bench")
+        worker = WorkerOptions(pump=False, max_concurrent=concurrency, tasks=tasks)
         async with running_worker(client, log, manifest, worker):
             began = time.perf_counter()
             handle = await start_consumer(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
@@ -33,10 +34,10 @@ from harn_temporal.errors import (
 )
 from harn_temporal.eventlog.log import EventLog, Reader, Transaction
 from harn_temporal.eventlog.topics import claims_topic, responses_topic
-from harn_temporal.naming import consume_queue, consumer_workflow_id, task_queue
+from harn_temporal.naming import consume_queue, consumer_queue, consumer_workflow_id
 from harn_temporal.queue.models import DEFAULT_TTL_MS
 from harn_temporal.queue.names import checked_queue
-from harn_temporal.queue.presence import CONFIRM_S, confirm
+from harn_temporal.queue.presence import CONFIRM_S, confirm, withdraw
 from harn_temporal.scheduler import read_policy
 from harn_temporal.scheduler_figures import SchedulerFigures
 from harn_temporal.workflows.consume import ConsumeWorkflow
@@ -50,6 +51,7 @@ SELECTIONS_AT_ONCE = 200
 
 STOPPED = "the consumer's process was stopped"
 RPC_TIMEOUT = timedelta(seconds=10)
+START_AGAIN_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -103,12 +105,11 @@ async def start_consumer(
     *,
     search_attributes: bool,
     heartbeat_timeout_ms: int,
-    tasks: str | None = None,
 ) -> ConsumerHandle:
     """Start the consumer's workflow, or adopt the one of this id that is open.
 
-    `tasks` is the task queue it is started on, None for the package's. Raises UsageError for a
-    queue's name, and TemporalUnavailableError.
+    It needs workers of the task queue of its id. Raises UsageError for a queue's name or an id
+    that is too long, and TemporalUnavailableError.
     """
 
     def heads(reader: Reader) -> tuple[int, int]:
@@ -116,7 +117,7 @@ async def start_consumer(
         return reader.head(claims_topic(options.queue)), reader.head(responses_topic(options.queue))
 
     claims_after, responses_after = await log.query(heads)
-    tasks = tasks or task_queue(log.store_id, package)
+    tasks = consumer_queue(log.store_id, package, options.consumer_id)
     request = ConsumeRequest(
         store_id=log.store_id,
         package=package,
@@ -153,17 +154,14 @@ async def start_consumer(
         ) from error
 
 
-async def state_of(handle: ConsumerHandle, options: ConsumerOptions, tasks: str) -> ConsumeState:
-    """Of a consumer that was started or adopted on a task queue. Needs a worker of that.
-
-    Raises UsageError for one that works elsewhere: no drain can adopt what a worker serves.
-    """
-    if (await handle.describe()).task_queue != tasks:
-        raise UsageError(
-            f"the consumer {options.consumer_id!r} of queue {options.queue!r} is open and no "
-            f"{options.mode}; choose another --consumer-id"
-        )
+async def state_of(handle: ConsumerHandle, options: ConsumerOptions) -> ConsumeState:
+    """Of a consumer that was started or adopted; needs a worker. Raises UsageError."""
     state: ConsumeState = await handle.query("state", result_type=ConsumeState)
+    if state.mode != options.mode:
+        raise UsageError(
+            f"the consumer {options.consumer_id!r} of queue {options.queue!r} is open and in mode "
+            f"{state.mode}; choose another --consumer-id"
+        )
     return state
 
 
@@ -178,17 +176,19 @@ async def serving(
     search_attributes: bool,
     heartbeat_timeout_ms: int,
 ) -> AsyncIterator[None]:
-    """Serve queues for as long as the context is open, while a worker of the package runs.
+    """Serve queues for as long as the context is open, while workers of the consumers run.
 
     At its end each consumer gives back what it has not begun, and gets the grace period for the
-    rest. What does not end in it is taken up by the package's next worker.
+    rest. What does not end in it is adopted by the next process of its id, or else ended by any
+    worker of the package.
     """
     if not consumers:
         yield
         return
     async with confirmed(log, [each.consumer_id for each in consumers]):
-        handles = [
-            await start_consumer(
+        starts = [
+            partial(
+                start_consumer,
                 client,
                 log,
                 package,
@@ -198,26 +198,59 @@ async def serving(
             )
             for each in consumers
         ]
+        handles = [await start() for start in starts]
+        keeping = [
+            asyncio.create_task(_keep_open(handle, start))
+            for handle, start in zip(handles, starts, strict=True)
+        ]
         try:
             yield
         finally:
-            await asyncio.gather(*(stop_consumer(handle, grace) for handle in handles))
+            for task in keeping:
+                task.cancel()
+            await asyncio.gather(*keeping, return_exceptions=True)
+            await asyncio.gather(*(stop_consumer(client, each.id, grace) for each in handles))
+
+
+async def _keep_open(
+    handle: ConsumerHandle, start: Callable[[], Awaitable[ConsumerHandle]]
+) -> None:
+    """Start a consumer anew when it ends: so does one that was told to stop before it was adopted.
+
+    One that was cancelled or terminated stays ended; it was somebody's wish.
+    """
+    while True:
+        try:
+            await handle.result()
+            handle = await start()
+            logger.info("consumer_started_anew", extra={"id": handle.id})
+        except WorkflowFailureError as error:
+            logger.warning("consumer_ended", extra={"id": handle.id, "error": str(error.cause)})
+            return
+        except (RPCError, UnavailableError, StoreError) as error:
+            logger.warning("consumer_not_started", extra={"id": handle.id, "error": str(error)})
+            await asyncio.sleep(START_AGAIN_S)
 
 
 @asynccontextmanager
 async def confirmed(log: EventLog, consumer_ids: Sequence[str]) -> AsyncIterator[None]:
     """Say that the process of consumers is there, for as long as the context is open."""
-    await _confirm(log, consumer_ids)
+    await _tell(log, confirm, consumer_ids)
     confirming = asyncio.create_task(_keep_confirming(log, consumer_ids))
     try:
         yield
     finally:
         confirming.cancel()
         await asyncio.gather(confirming, return_exceptions=True)
+        try:
+            await _tell(log, withdraw, consumer_ids)
+        except (UnavailableError, StoreError) as error:
+            logger.warning("presence_not_withdrawn", extra={"error": str(error)})
 
 
-async def stop_consumer(handle: ConsumerHandle, grace: timedelta) -> None:
+async def stop_consumer(client: Client, workflow_id: str, grace: timedelta) -> None:
     """Tell a consumer to stop, and wait for its end, though no longer than the grace period."""
+    handle: ConsumerHandle = client.get_workflow_handle(workflow_id)
     try:
         async with asyncio.timeout(grace.total_seconds()):
             await handle.signal(ConsumeWorkflow.stop, STOPPED)
@@ -226,10 +259,12 @@ async def stop_consumer(handle: ConsumerHandle, grace: timedelta) -> None:
         logger.warning("consumer_left_open", extra={"id": handle.id, "error": str(error)})
 
 
-async def _confirm(log: EventLog, consumer_ids: Sequence[str]) -> None:
+async def _tell(
+    log: EventLog, what: Callable[[Transaction, str], None], consumer_ids: Sequence[str]
+) -> None:
     def work(tx: Transaction) -> None:
         for each in consumer_ids:
-            confirm(tx, each)
+            what(tx, each)
 
     await log.transact(work)
 
@@ -238,7 +273,7 @@ async def _keep_confirming(log: EventLog, consumer_ids: Sequence[str]) -> None:
     while True:
         await asyncio.sleep(CONFIRM_S)
         try:
-            await _confirm(log, consumer_ids)
+            await _tell(log, confirm, consumer_ids)
         except (UnavailableError, StoreError) as error:
             logger.warning("presence_not_confirmed", extra={"error": str(error)})
 

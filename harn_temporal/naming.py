@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 
+from harn_temporal.errors import UsageError
 from harn_temporal.eventlog.topics import safe_topic
 
 ID_LIMIT = 200
@@ -55,17 +56,23 @@ def dispatch_id_prefix(package: str) -> str:
     return f"dispatch/{shortened(package, 50)}/"
 
 
-def drain_queue(store_id: str, package: str, consumer_id: str) -> str:
-    """Where the workflows and handlers of one drain run: in its own process.
+def consumer_queue(store_id: str, package: str, consumer_id: str) -> str:
+    """Where the workflows and handlers of one consumer run: in its own process.
 
-    On the package's own queue, whoever is killed would take along what other drains hold.
+    On the package's own queue, whoever is killed would take along what other consumers hold.
+    Raises UsageError for an id that is too long: the queue tells whose it is.
     """
-    return f"{drain_queue_prefix(store_id, package)}{shortened(consumer_id, ID_LIMIT)}"
+    if len(consumer_id) > ID_LIMIT:
+        raise UsageError(
+            f"a consumer id has at most {ID_LIMIT} characters, and this one {len(consumer_id)}: "
+            f"{consumer_id[:40]}…"
+        )
+    return f"{consumer_queue_prefix(store_id, package)}{consumer_id}"
 
 
-def drain_queue_prefix(store_id: str, package: str) -> str:
-    """What the task queues of a package's drains begin with."""
-    return f"{task_queue(store_id, package)}/drain/"
+def consumer_queue_prefix(store_id: str, package: str) -> str:
+    """What the task queues of a package's consumers begin with."""
+    return f"{task_queue(store_id, package)}/consumer/"
 
 
 def consume_queue(tasks: str) -> str:

@@ -43,9 +43,9 @@ from harn_temporal.contracts import (
     DEFAULT_HEARTBEAT_TIMEOUT_MS,
 )
 from harn_temporal.eventlog.log import EventLog
-from harn_temporal.left_drains import LeftDrains
+from harn_temporal.left_consumers import LeftConsumers
 from harn_temporal.manifest import Manifest
-from harn_temporal.naming import task_queue
+from harn_temporal.naming import consumer_queue, task_queue
 from harn_temporal.pump_figures import Admission, PumpFigures
 from harn_temporal.pump_keeping import keep_pump
 from harn_temporal.pump_worker import PumpSettings, ensure_pump, pump_worker
@@ -80,16 +80,19 @@ STICKY_TIMEOUT = timedelta(seconds=2)
 
 @dataclass(frozen=True)
 class WorkerOptions:
-    """`max_concurrent` counts handlers at a time. `grace` is what they get to end in a shutdown."""
+    """`max_concurrent` counts handlers at a time, apart for dispatches and for each consumer id.
+
+    `grace` is what they get to end in a shutdown.
+    """
 
     max_concurrent: int = DEFAULT_MAX_CONCURRENT
     pump: bool = True
     adopt_foreign: bool = False
     """Also dispatch envelopes that no package of ours marked: Harn's."""
     tasks: str | None = None
-    """The task queue whose workflows and handlers it runs; None for the package's."""
+    """The task queue of a consumer that it works for alone; None for the package's."""
     consume: tuple[ConsumerOptions, ...] = ()
-    """Queues that are served as long as the worker runs."""
+    """Queues that are served as long as the worker runs, on task queues of their own."""
     sweep_interval: timedelta = timedelta(seconds=60)
     """How often its pump looks for dispatches whose workflow is gone."""
     grace: timedelta = DEFAULT_GRACE
@@ -162,24 +165,32 @@ async def running_worker(
     queues = queue_activities(client, log, current, scheduler)
     wakes = Wakes(partial(signal_waiter, client))
 
-    def workers_of(tasks: str) -> list[Worker]:
-        return [
-            _handler_worker(
-                client,
-                log,
-                manifest,
-                options,
-                queues,
-                tasks=tasks,
-                figures=attempts,
-                wakes=wakes,
-                clock=clock,
-                agents=agents,
-            ),
-            selection_worker(client, tasks, queues, MAX_HEARTBEAT_THROTTLE),
-        ]
+    handler_worker = partial(
+        _handler_worker,
+        client,
+        log,
+        manifest,
+        options,
+        queues,
+        figures=attempts,
+        wakes=wakes,
+        clock=clock,
+        agents=agents,
+    )
 
-    workers = workers_of(options.tasks or task_queue(log.store_id, manifest.package))
+    def workers_of(tasks: str) -> list[Worker]:
+        selecting = selection_worker(client, tasks, queues, MAX_HEARTBEAT_THROTTLE)
+        return [handler_worker(tasks=tasks), selecting]
+
+    consumed = {
+        consumer_queue(log.store_id, manifest.package, each.consumer_id) for each in options.consume
+    }
+    if options.tasks is None:
+        workers = [handler_worker(tasks=task_queue(log.store_id, manifest.package))]
+    else:
+        workers = []
+        consumed.add(options.tasks)
+    workers += [worker for tasks in consumed for worker in workers_of(tasks)]
     figures = PumpFigures(manifest.max_outstanding, on_admission=observers.on_admission)
     stranded = StrandedCount()
     upkeep: list[Coroutine[Any, Any, None]] = []
@@ -214,7 +225,7 @@ async def running_worker(
         partial(cancel_inline_job, client),
         package=manifest.package,
     )
-    left = LeftDrains(client, log, manifest.package, workers_of)
+    left = LeftConsumers(client, log, manifest.package, workers_of)
     upkeep += [cancellations.run(), GrantWatch(log, wakes).run(), left.run()]
     beside = [asyncio.create_task(each) for each in upkeep]
     try:

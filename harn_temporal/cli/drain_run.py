@@ -33,7 +33,7 @@ from harn_temporal.errors import (
 )
 from harn_temporal.eventlog.topics import claims_topic, responses_topic
 from harn_temporal.inspection.queue_overview import known_queue, queue_summary
-from harn_temporal.naming import drain_queue
+from harn_temporal.naming import consumer_queue
 from harn_temporal.queue.consumer_ids import default_consumer_id
 from harn_temporal.scheduler import read_policy
 from harn_temporal.temporal.connect import TemporalOptions, connect
@@ -155,7 +155,7 @@ async def _run(
             with signals.interrupting():
                 connection = await stack.enter_async_context(connect(temporal, options.state_dir))
                 log = await stack.enter_async_context(event_log(options))
-                tasks = drain_queue(log.store_id, manifest.package, consumer_id)
+                tasks = consumer_queue(log.store_id, manifest.package, consumer_id)
                 worker = await stack.enter_async_context(
                     running_worker(
                         connection.client,
@@ -190,9 +190,8 @@ async def _run(
             consumer,
             search_attributes=worker.search_attributes,
             heartbeat_timeout_ms=DEFAULT_HEARTBEAT_TIMEOUT_MS,
-            tasks=tasks,
         )
-        state = await state_of(handle, consumer, tasks)
+        state = await state_of(handle, consumer)
         seen = _Seen(
             log, drain.queue, consumer.consumer_id, state.claims_after, state.responses_after
         )

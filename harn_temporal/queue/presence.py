@@ -12,12 +12,23 @@ GONE_MS = 60_000
 
 def confirm(tx: Transaction, consumer_id: str) -> None:
     """Call it every CONFIRM_S seconds, while the process is there."""
-    tx.ack(WORKER_QUEUES, consumer_id, 0)
+    cursor = tx.cursor(WORKER_QUEUES, consumer_id)
+    tx.ack(WORKER_QUEUES, consumer_id, cursor + cursor % 2)
+
+
+def withdraw(tx: Transaction, consumer_id: str) -> None:
+    """Call it when the process ends in order: it is gone at once, until one confirms it again.
+
+    A cursor only moves on. Where it is odd, the process has withdrawn.
+    """
+    tx.ack(WORKER_QUEUES, consumer_id, tx.cursor(WORKER_QUEUES, consumer_id) | 1)
 
 
 def is_present(reader: Reader, consumer_id: str) -> bool:
     found = reader.consumer(WORKER_QUEUES, consumer_id)
-    return found is not None and reader.now_ms - found.updated_at_ms <= GONE_MS
+    if found is None or found.cursor % 2:
+        return False
+    return reader.now_ms - found.updated_at_ms <= GONE_MS
 
 
 def is_gone(reader: Reader, consumer_id: str) -> bool:

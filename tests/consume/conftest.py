@@ -20,6 +20,7 @@ from harn_temporal.eventlog import StoreSettings, open_event_log
 from harn_temporal.eventlog.log import Append, EventLog
 from harn_temporal.events import new_event
 from harn_temporal.manifest import Manifest, load_manifest
+from harn_temporal.naming import consumer_queue
 from harn_temporal.queue.keeping import release
 from harn_temporal.queue.models import ClaimRef, NewJob
 from harn_temporal.queue.operations import enqueue_many
@@ -108,10 +109,18 @@ class Queue:
         return [receipt.job_event_id for receipt in await enqueue_many(self.log, jobs)]
 
     @asynccontextmanager
-    async def worker(self, *consume: ConsumerOptions, **options: Any) -> AsyncIterator[None]:
+    async def worker(
+        self, *consume: ConsumerOptions, consumer_id: str | None = "worker-a", **options: Any
+    ) -> AsyncIterator[None]:
+        """It serves what is given, or else works for one consumer that a test starts."""
+        if not consume and consumer_id is not None:
+            options["tasks"] = self.tasks(consumer_id)
         given = WorkerOptions(pump=False, consume=consume, **options)
         async with running_worker(self.client, self.log, self.manifest, given):
             yield
+
+    def tasks(self, consumer_id: str) -> str:
+        return consumer_queue(self.log.store_id, self.manifest.package, consumer_id)
 
     async def start(self, mode: Any = "drain", **changes: Any) -> ConsumerHandle:
         return await start_consumer(

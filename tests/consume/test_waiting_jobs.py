@@ -68,8 +68,9 @@ async def test_a_handler_of_three_ttls_is_renewed_and_runs_once(queue, inline):
 
         await queue.until(lambda: _exists(queue.folder / "begun-0"))
         await queue.until(three_ttls)
-        other = await queue.start(consumer_id="worker-b", ttl_ms=1000)
-        assert (await other.result()).counts.claimed == 0
+        async with queue.worker(consumer_id="worker-b"):
+            other = await queue.start(consumer_id="worker-b", ttl_ms=1000)
+            assert (await other.result()).counts.claimed == 0
         (queue.folder / "go").touch()
         await handle.result()
     assert await queue.acked() == [job]

@@ -33,7 +33,7 @@ from harn_temporal.eventlog.log import EventLog
 from harn_temporal.events import new_event
 from harn_temporal.ingestion import ingest
 from harn_temporal.manifest import Manifest, load_manifest
-from harn_temporal.naming import control_queue, pump_workflow_id, task_queue
+from harn_temporal.naming import consumer_queue, control_queue, pump_workflow_id, task_queue
 from harn_temporal.queue.models import NewJob
 from harn_temporal.queue.operations import enqueue_many
 from harn_temporal.registry import register
@@ -343,7 +343,11 @@ async def record(name: str) -> None:
         )
         async with environment:
             scene = Scene(environment, log, manifest)
-            options = WorkerOptions(pump=name.startswith("pump"))
+            consumer = name.startswith("consume")
+            options = WorkerOptions(
+                pump=name.startswith("pump"),
+                tasks=consumer_queue(log.store_id, "replay", "recorder") if consumer else None,
+            )
             async with running_worker(environment.client, log, manifest, options, agents=Agents()):
                 handle = await SCENARIOS[name](scene)
             history = await handle.fetch_history()
