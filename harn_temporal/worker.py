@@ -27,6 +27,7 @@ from harn_temporal.activities.gate_wakes import Wakes
 from harn_temporal.activities.gates import GateActivities
 from harn_temporal.activities.handler_threads import HandlerThreads
 from harn_temporal.activities.interruption import interruption
+from harn_temporal.activities.job_sweep import JobSweep
 from harn_temporal.activities.predicate import PredicateActivities
 from harn_temporal.activities.queue_jobs import QueueActivities
 from harn_temporal.activities.unadmitted import Unadmitted
@@ -203,11 +204,15 @@ async def running_worker(
         adopt_foreign=options.adopt_foreign,
     )
     if options.pump:
-        gates = GateSweep(log, partial(describe_life, client), wakes)
+        describe = partial(describe_life, client)
+        gates = GateSweep(log, describe, wakes)
+        jobs = JobSweep(log, describe, gates.release)
         stranded = await note_stranded(
             log, manifest.package, max_outstanding=manifest.max_outstanding
         )
-        workers.append(pump_worker(client, log, envelopes, figures, _pump_settings(options, gates)))
+        workers.append(
+            pump_worker(client, log, envelopes, figures, _pump_settings(options, gates, jobs))
+        )
         ensure = partial(
             ensure_pump,
             client,
@@ -320,13 +325,13 @@ def _handler_worker(
     )
 
 
-def _pump_settings(options: WorkerOptions, gates: GateSweep) -> PumpSettings:
+def _pump_settings(options: WorkerOptions, gates: GateSweep, jobs: JobSweep) -> PumpSettings:
     return PumpSettings(
         grace=options.grace,
         sweep_interval=options.sweep_interval,
         heartbeat_throttle=MAX_HEARTBEAT_THROTTLE,
         releases=(gates.release,),
-        sweeps=(gates.once,),
+        sweeps=(jobs.once, gates.once),
     )
 
 

@@ -11,7 +11,7 @@ from harn_temporal.eventlog.fields import Malformed, integer, mapping, text
 from harn_temporal.eventlog.records import Record
 from harn_temporal.eventlog.statements import Statements
 from harn_temporal.headers import OUTCOME, PACKAGE, WORKFLOW_ID, replay_number
-from harn_temporal.naming import dispatch_id_prefix, dispatch_workflow_id
+from harn_temporal.naming import JOB_PREFIX, dispatch_id_prefix, dispatch_workflow_id
 
 ADMITTED = "pump_admitted"
 COMPLETED = "pump_dispatch_completed"
@@ -163,6 +163,15 @@ class DispatchTables:
             "dispatches.under_way",
             after=max(prefix, after),
             before=prefix + "\U0010ffff",
+            limit=limit,
+        )
+
+    def jobs_under_way(self, *, after: str = "", limit: int = 500) -> list[StoredDispatch]:
+        """As `under_way`, of the jobs of all queues."""
+        return self._rows(
+            "dispatches.under_way",
+            after=max(JOB_PREFIX, clean_text(after)),
+            before=JOB_PREFIX + "\U0010ffff",
             limit=limit,
         )
 
