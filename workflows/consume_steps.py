@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, FailureError, is_cancelled_exception
+from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 from harn_temporal.bindings import Binding
 from harn_temporal.consume_contracts import (
@@ -18,25 +18,22 @@ from harn_temporal.consume_contracts import (
     ConsumeState,
     JobTicket,
     QueueWatch,
-    Renewal,
-    Renewed,
     Selected,
     Selection,
 )
 from harn_temporal.contracts import DispatchOutcome
 from harn_temporal.workflows.activity_types import (
     CHECK_CHILDREN,
-    RENEW_CLAIMS,
     SELECT_JOBS,
     WATCH_QUEUE,
 )
-from harn_temporal.workflows.calls import ONCE, UNTIL_RECORDED
+from harn_temporal.workflows.calls import UNTIL_RECORDED
+from harn_temporal.workflows.claim_renewal import renew_claims
 from harn_temporal.workflows.consume_jobs import HeldJobs
 from harn_temporal.workflows.job_dispatch import JobDispatch
 
 SELECTION_TIMEOUT = timedelta(minutes=1)
 CLAIMS_AT_ONCE = 64
-RENEWAL_TIMEOUT = timedelta(seconds=10)
 CHECK_INTERVAL = timedelta(minutes=1)
 WATCH_LIFETIME = timedelta(minutes=10)
 WATCH_HEARTBEAT = timedelta(seconds=30)
@@ -104,7 +101,7 @@ class Consumer:
 
     async def run(self) -> ConsumeResult:
         background = [
-            asyncio.ensure_future(self._renew()),
+            asyncio.ensure_future(renew_claims(self._request, self._jobs, self._dispatch.cancel)),
             asyncio.ensure_future(self._check_carried()),
         ]
         try:
@@ -238,47 +235,6 @@ class Consumer:
                 self._jobs.report(ticket, release=self._stopping)
             else:
                 self._dispatch.begin(ticket, by_trigger[ticket.trigger_id])
-
-    async def _renew(self) -> None:
-        """Renew all claims at half their time, in one call, until cancelled."""
-        half = timedelta(milliseconds=self._request.ttl_ms) / 2
-        while True:
-            await workflow.sleep(half)
-            claims = self._jobs.claims()
-            if not claims:
-                continue
-            try:
-                renewed: Renewed = await workflow.execute_local_activity(
-                    RENEW_CLAIMS.name,
-                    Renewal(
-                        queue=self._request.queue,
-                        consumer_id=self._request.consumer_id,
-                        ttl_ms=self._request.ttl_ms,
-                        claims=claims,
-                    ),
-                    result_type=RENEW_CLAIMS.output,
-                    schedule_to_close_timeout=RENEWAL_TIMEOUT,
-                    retry_policy=ONCE,
-                )
-            except FailureError as error:
-                if is_cancelled_exception(error):
-                    raise
-                workflow.logger.warning("renewal_failed", extra={"error": str(error)})
-                continue
-            for claim_id in renewed.lost:
-                await self._lose(claim_id)
-
-    async def _lose(self, claim_id: str) -> None:
-        """Somebody else has taken the job: stop its handler. The settlement says what happened."""
-        job = self._jobs.find(claim_id)
-        if job is None or job.lost:
-            return
-        job.lost = True
-        workflow.logger.warning(
-            "claim_lost",
-            extra={"claim_id": claim_id, "job_event_id": job.ticket.job_event_id},
-        )
-        await self._dispatch.cancel(job)
 
     async def _check_carried(self) -> None:
         """See after children of earlier runs that may have ended without a word."""
