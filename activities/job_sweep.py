@@ -137,7 +137,5 @@ def _record(reader: Reader, place: EventAddress) -> Record | None:
 
 def _place(begun: Record) -> EventAddress | None:
     """Where the job lies that an attempt was begun for."""
-    topic, _, written = begun.headers.get(EVENT_ADDRESS, "").rpartition("/")
-    if not topic.startswith(WORKER_PREFIX) or not (written.isascii() and written.isdecimal()):
-        return None
-    return EventAddress(topic=topic, event_id=int(written))
+    place = EventAddress.read(begun.headers.get(EVENT_ADDRESS, ""))
+    return place if place is not None and place.topic.startswith(WORKER_PREFIX) else None

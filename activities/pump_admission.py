@@ -15,9 +15,10 @@ from harn_temporal.dedupe_figures import count_dropped
 from harn_temporal.dispatch_records import cancelled, end_key, outcome_of
 from harn_temporal.errors import DispatchRefusedError, StoreError, UnavailableError
 from harn_temporal.event_address import address_of, with_event
+from harn_temporal.eventlog.dispatches import StoredDispatch
 from harn_temporal.eventlog.log import EventLog, Reader, Record, Transaction
 from harn_temporal.eventlog.records import Append
-from harn_temporal.headers import ACCEPTED_AT_MS
+from harn_temporal.headers import ACCEPTED_AT_MS, BATCH
 from harn_temporal.naming import dispatch_workflow_id
 from harn_temporal.pump_figures import Admission, PumpFigures
 from harn_temporal.pump_records import PumpRecords
@@ -325,7 +326,15 @@ def _resume(reader: Reader, job: _Job) -> None:
         return
     written = reader.written(end_key(job.workflow_id, found.ended_attempt))
     if written:  # else another program wrote that end, in its own way
-        job.request = job.request.model_copy(update={"resume": _resumed(reader, written)})
+        job.request = job.request.model_copy(
+            update={"resume": _resumed(reader, written), "batch": _batch(reader, found)}
+        )
+
+
+def _batch(reader: Reader, dispatch: StoredDispatch) -> EventAddress | None:
+    """What names the members of the batch that it led."""
+    begun = reader.read(dispatch.begun_topic, after=dispatch.begun_id - 1, limit=1)
+    return EventAddress.read(begun[0].headers.get(BATCH, "")) if begun else None
 
 
 def _resumed(reader: Reader, written: Sequence[Record]) -> AttemptOutcome:

@@ -198,9 +198,7 @@ def _envelope(reader: Reader, dispatch: StoredDispatch) -> Record:
     address = EventAddress(topic=dispatch.envelope_topic, event_id=dispatch.envelope_id)
     if dispatch.begun_id:
         [begun] = reader.read(dispatch.begun_topic, after=dispatch.begun_id - 1, limit=1)
-        topic, _, written = begun.headers.get(headers.EVENT_ADDRESS, "").rpartition("/")
-        if topic and written.isascii() and written.isdecimal():
-            address = EventAddress(topic=topic, event_id=int(written))
+        address = EventAddress.read(begun.headers.get(headers.EVENT_ADDRESS, "")) or address
     found = reader.read(address.topic, after=address.event_id - 1, limit=1) if address.topic else []
     if not found or found[0].event_id != address.event_id:
         raise StoreError(f"the envelope of {dispatch.workflow_id} is not in the log")

@@ -57,6 +57,14 @@ class EventAddress(Message):
     def __str__(self) -> str:
         return f"{self.topic}/{self.event_id}"
 
+    @classmethod
+    def read(cls, text: str) -> EventAddress | None:
+        """What `str` gave; None for any other text."""
+        topic, _, written = text.rpartition("/")
+        if not topic or not (written.isascii() and written.isdecimal()):
+            return None
+        return cls(topic=topic, event_id=int(written))
+
 
 class RemoteTask(Message):
     """A task at an A2A agent, with what it takes to ask about it.

@@ -37,6 +37,9 @@ ERROR_CLASS = "harn_temporal.error_class"
 EVENT_ADDRESS = "harn_temporal.event"
 """On `dispatch_started`: where the event lies in the log, as `<topic>/<event id>`."""
 
+BATCH = "harn_temporal.batch"
+"""On `dispatch_started`: where the members of the batch are named that it is for, likewise."""
+
 READMITTED_FROM = "harn_temporal.readmitted_from"
 """On an envelope that `recover` appended: the address of the stranded one, in the same form."""
 

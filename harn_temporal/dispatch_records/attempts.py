@@ -57,7 +57,7 @@ def started(
             now_ms=now_ms,
             workflow_id=workflow_id,
             attempt=attempt,
-            more={headers.EVENT_ADDRESS: str(request.address)},
+            more=_places(request),
         ),
         graph_record(
             request,
@@ -67,6 +67,14 @@ def started(
         ),
     ]
     return batch
+
+
+def _places(request: DispatchRequest) -> dict[str, str]:
+    """What tells who reads the log how to dispatch it once more."""
+    found = {headers.EVENT_ADDRESS: str(request.address)}
+    if request.batch is not None:
+        found[headers.BATCH] = str(request.batch)
+    return found
 
 
 def ended(

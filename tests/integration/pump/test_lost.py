@@ -10,7 +10,7 @@ from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 
 from harn_temporal.activities.sweep import Sweep
 from harn_temporal.eventlog.records import Append
-from harn_temporal.headers import OUTCOME
+from harn_temporal.headers import OUTCOME, WORKFLOW_ID
 from harn_temporal.pump_figures import PumpFigures
 from harn_temporal.recovery.recover import recover
 from harn_temporal.recovery.stranded import note_stranded, stranded_envelopes
@@ -21,6 +21,12 @@ def fails_once(event, context):
     if context.attempt == 1:
         raise ValueError("not today")
     return context.attempt
+
+
+def counts_at_last(event, context):
+    if context.attempt == 1:
+        raise ValueError("not today")
+    return sorted(each["provider_payload"]["raw"]["n"] for each in event.batch)
 """
 SOON = 'retry = { max = 3, backoff = "linear", delay_ms = 1500 }'
 OPTIONS = WorkerOptions(sweep_interval=timedelta(milliseconds=200))
@@ -67,41 +73,61 @@ def passed(lab):
     return make
 
 
-async def test_it_goes_on_after_the_attempts_that_ended(temporal_client, make_package, harness):
-    package = make_package(LIB, harness.trigger("fails_once", SOON))
+async def lost_in_a_retry_wait(client, harness, package):
+    """Has Temporal forget the workflow whose first attempt failed, and recovers it; how it ends."""
     log = package.log
-    [taken] = await package.ingest(harness.event({"n": 1}))
-    async with running_worker(temporal_client, log, package.manifest, OPTIONS):
 
-        async def waits():
-            return "RetryScheduled" in await kinds(log, "triggers.lifecycle")
+    async def waits():
+        return "RetryScheduled" in await kinds(log, "triggers.lifecycle")
 
+    async def ended():
+        found = await log.read("trigger.outbox")
+        return [
+            each
+            for each in found
+            if each.headers.get(WORKFLOW_ID) == workflow_id and OUTCOME in each.headers
+        ]
+
+    async with running_worker(client, log, package.manifest, OPTIONS):
         await harness.until(waits)
-        await temporal_client.workflow_service.delete_workflow_execution(
+        [workflow_id] = [
+            each.headers[WORKFLOW_ID]
+            for each in await log.read("trigger.outbox")
+            if each.kind == "dispatch_failed"
+        ]
+        await client.workflow_service.delete_workflow_execution(
             DeleteWorkflowExecutionRequest(
                 namespace="default",
-                workflow_execution=WorkflowExecution(workflow_id=taken.workflow_id),
+                workflow_execution=WorkflowExecution(workflow_id=workflow_id),
             )
         )
-
-        async def noted():
-            return await lost(log)
-
-        assert await harness.until(noted) == [(taken.event_id, 1)]
+        assert [attempts for _, attempts in await harness.until(lambda: lost(log))] == [1]
         recovery = await recover(log, "demo", older_than_ms=0, dry_run=False)
         assert recovery.readmitted == 1
-
-        async def ended():
-            return [r for r in await log.read("trigger.outbox") if OUTCOME in r.headers]
-
         [end] = await harness.until(ended)
-    assert (end.headers[OUTCOME], end.payload["result"]) == ("succeeded", 2)
-    records = await log.read("trigger.attempts")
+    return end.headers[OUTCOME], end.payload["result"]
+
+
+async def test_it_goes_on_after_the_attempts_that_ended(temporal_client, make_package, harness):
+    package = make_package(LIB, harness.trigger("fails_once", SOON))
+    await package.ingest(harness.event({"n": 1}))
+    end = await lost_in_a_retry_wait(temporal_client, harness, package)
+    assert end == ("succeeded", 2)
+    records = await package.log.read("trigger.attempts")
     attempts = [record.payload for record in records if record.kind == "attempt_recorded"]
     assert [(each["attempt"], each["outcome"]) for each in attempts] == [
         (1, "failed"),
         (2, "success"),
     ]
+
+
+async def test_it_goes_on_for_the_batch_that_it_led(temporal_client, make_package, harness):
+    batch = 'batch = { size = 2, timeout = "1h" }'
+    package = make_package(LIB, harness.trigger("counts_at_last", SOON, batch))
+    await package.ingest(harness.event({"n": 1}))
+    await package.ingest(harness.event({"n": 2}))
+    end = await lost_in_a_retry_wait(temporal_client, harness, package)
+    assert end == ("succeeded", [1, 2])
 
 
 async def test_one_that_never_ran_is_noted_once_and_ends_not(lab, sweep_of, passed):
