@@ -75,7 +75,7 @@ def stranded_envelopes(
     until_ms = reader.now_ms - older_than_ms if older_than_ms else FOREVER_MS
     waiting = reader.dispatches.waiting(package, until_ms=until_ms, limit=limit)
     lost = reader.dispatches.lost(package, until_ms=until_ms, limit=limit)
-    for dispatch in sorted(waiting + lost, key=lambda each: each.enveloped_at_ms)[:limit]:
+    for dispatch in sorted(waiting + lost, key=_age_and_place)[:limit]:
         topic = dispatch.envelope_topic
         if topic not in cursors:
             cursors[topic] = reader.cursor(topic, consumer_id)
@@ -124,6 +124,10 @@ def _count(reader: Reader, package: str, older_than_ms: int) -> StrandedCount:
     }
     passed = sum(each.envelope_id <= cursors[each.envelope_topic] for each in dispatches)
     return StrandedCount(passed, len(dispatches) - passed)
+
+
+def _age_and_place(dispatch: StoredDispatch) -> tuple[int, str, int]:
+    return dispatch.enveloped_at_ms, dispatch.envelope_topic, dispatch.envelope_id
 
 
 def _described(record: Record, dispatch: StoredDispatch, *, passed: bool) -> StrandedEnvelope:

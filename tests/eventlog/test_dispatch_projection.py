@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from harn_temporal.eventlog.log import Append
 from harn_temporal.headers import OUTCOME, PACKAGE, WORKFLOW_ID
 from harn_temporal.naming import dispatch_workflow_id
+from harn_temporal.recovery.stranded import stranded_envelopes
 
 EVENTS = ("e1", "e2", "e\x00é")
 WORKFLOWS = {event: dispatch_workflow_id("demo", "on-push", event) for event in EVENTS}
@@ -182,3 +183,34 @@ async def test_following_a_task_is_told_from_running_and_from_having_waited(log)
         await log.append([record])
         found = await log.query(lambda reader: reader.dispatches.get("w"))
         assert (found.follows_a_task, found.waits_between_attempts) == expected
+
+
+async def test_envelopes_of_one_millisecond_are_told_in_the_order_of_the_log(log):
+    def envelope(number, topic):
+        headers = {PACKAGE: "demo", "trigger_id": "on-push", "event_id": f"e{number * 7 % 20}"}
+        return Append(topic, "event_ingested", {"event": {}}, headers, occurred_at_ms=1_000)
+
+    places = [
+        (topic, number) for topic in sorted(ENVELOPES[:2]) for number in range(1, 11)
+    ]  # the workflow ids are in another order
+    await log.append([envelope(number, topic) for number, (topic, _) in enumerate(places)])
+
+    def told(reader):
+        waiting, lost = reader.dispatches.waiting("demo"), reader.dispatches.lost("demo")
+        stranded = [each.address for each in stranded_envelopes(reader, "demo")]
+        return *([(d.envelope_topic, d.envelope_id) for d in found] for found in (waiting, lost)), [
+            (address.topic, address.event_id) for address in stranded
+        ]
+
+    assert await log.query(told) == (places, [], places)
+    for topic, number in places[1::2]:
+        workflow_id = dispatch_workflow_id(
+            "demo", "on-push", f"e{places.index((topic, number)) * 7 % 20}"
+        )
+        payload = {"topic": topic, "event_log_id": number, "workflow_id": workflow_id}
+        headers = {PACKAGE: "demo", WORKFLOW_ID: workflow_id}
+        kinds = ("pump_admitted", "dispatch_lost")
+        await log.append(
+            [Append("orchestrator.lifecycle", kind, payload, headers) for kind in kinds]
+        )
+    assert await log.query(told) == (places[::2], places[1::2], places)

@@ -89,7 +89,7 @@ FROM @dispatches
 WHERE enveloped_at_ms > 0 AND admitted_at_ms = 0 AND started_attempt = 0 AND ended_attempt = 0
   AND outcome = ''
   AND package = :package AND enveloped_at_ms <= :until_ms
-ORDER BY enveloped_at_ms, workflow_id
+ORDER BY enveloped_at_ms, envelope_topic, envelope_id
 LIMIT :limit
 
 -- name: dispatches.lost
@@ -99,7 +99,7 @@ SELECT workflow_id, package, envelope_topic, envelope_id, enveloped_at_ms, admit
 FROM @dispatches
 WHERE outcome = '' AND lost_id >= max(1, envelope_id)
   AND package = :package AND enveloped_at_ms <= :until_ms
-ORDER BY enveloped_at_ms, workflow_id
+ORDER BY enveloped_at_ms, envelope_topic, envelope_id
 LIMIT :limit
 
 -- name: dispatches.count_waiting
