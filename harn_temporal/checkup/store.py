@@ -85,20 +85,14 @@ async def _dispatcher(log: EventLog) -> Check:
         f"{figures.in_flight} in flight, {figures.retry_queue} in the retry queue, "
         f"{figures.dlq} in the DLQ, {figures.waiting} waiting in the inbox"
     )
-    lost = await log.query(_lost)
-    if not lost:
+    if not figures.lost:
         return ok("dispatcher", found)
     return warning(
         "dispatcher",
-        f"{found}; {lost} that Temporal has lost",
+        f"{found}; {figures.lost} that Temporal has lost",
         "`harn-temporal recover --envelope-age 0s --dry-run` lists them, with `--yes` for "
         "`--dry-run` it brings them back",
     )
-
-
-def _lost(reader: Reader) -> int:
-    packages = {state.package for state in reader.bindings.states()}
-    return sum(len(reader.dispatches.lost(package)) for package in packages)
 
 
 async def _workers(log: EventLog, package: str) -> Check:

@@ -42,6 +42,7 @@ def _print(found: Overview) -> None:
             ("dead letters", str(figures.dlq)),
             ("admitted", f"{figures.admitted} not begun yet"),
             ("waiting", f"{figures.waiting} envelopes that no dispatch was started for"),
+            *([("lost", f"{figures.lost}; see `recover`")] if figures.lost else []),
             *([("skipped", f"{found.skipped} records; see `doctor`")] if found.skipped else []),
         ]
     )

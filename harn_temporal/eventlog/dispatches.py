@@ -147,6 +147,10 @@ class DispatchTables:
             "dispatches.lost", package=clean_text(package), until_ms=until_ms, limit=limit
         )
 
+    def count_lost(self) -> int:
+        """How many are `lost`, of all packages."""
+        return int(self._statements.rows("dispatches.count_lost")[0][0])
+
     def count_waiting(self, package: str, *, until_ms: int = FOREVER_MS) -> Waiting:
         rows = self._statements.rows(
             "dispatches.count_waiting", package=clean_text(package), until_ms=until_ms

@@ -24,13 +24,15 @@ Json = dict[str, Any]
 class DispatcherFigures:
     """`in_flight` counts attempts that run, `retry_queue` dispatches between two attempts.
 
-    `admitted` were started and have not begun; `waiting` are envelopes that nobody started.
+    `admitted` were started and have not begun; `waiting` are envelopes that nobody started; `lost`
+    were under way, and Temporal does not know them: they count as nothing else.
     """
 
     in_flight: int
     retry_queue: int
     admitted: int
     waiting: int
+    lost: int
     dlq: int
 
     def to_json(self) -> Json:
@@ -40,6 +42,7 @@ class DispatcherFigures:
             "dlq_depth": self.dlq,
             "admitted": self.admitted,
             "waiting": self.waiting,
+            "lost": self.lost,
         }
 
 
@@ -142,6 +145,7 @@ def _dispatcher(reader: Reader, waiting: int) -> DispatcherFigures:
         retry_queue=under_way.retrying,
         admitted=under_way.admitted,
         waiting=waiting,
+        lost=reader.dispatches.count_lost(),
         dlq=reader.dead_letters.depth(),
     )
 

@@ -198,6 +198,13 @@ RETRY_DEPTH = Family(
 DLQ_DEPTH = Family(
     "harn_dispatcher_dlq_depth", "gauge", (), "Dead letters that are pending", Source.STORE
 )
+LOST = Family(
+    "harn_dispatcher_lost",
+    "gauge",
+    (),
+    "Dispatches that Temporal does not know, and that `recover` brings back",
+    Source.STORE,
+)
 QUEUE_DEPTH = Family(
     "harn_worker_queue_depth", "gauge", ("queue",), "Jobs that are ready", Source.STORE
 )

@@ -103,6 +103,7 @@ def _dispatcher(reader: Reader) -> list[Metric]:
         gauge(families.STORE_IN_FLIGHT, [((), under_way.in_flight)]),
         gauge(families.RETRY_DEPTH, [((), under_way.retrying)]),
         gauge(families.DLQ_DEPTH, [((), reader.dead_letters.depth())]),
+        gauge(families.LOST, [((), reader.dispatches.count_lost())]),
     ]
 
 

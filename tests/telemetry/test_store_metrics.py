@@ -11,7 +11,7 @@ from harn_temporal.dispatch_records import ended, started
 from harn_temporal.eventlog import topics
 from harn_temporal.eventlog.records import Append
 from harn_temporal.events import new_event
-from harn_temporal.headers import PACKAGE, READMITTED_FROM, REPLAY
+from harn_temporal.headers import PACKAGE, READMITTED_FROM, REPLAY, WORKFLOW_ID
 from harn_temporal.queue.claiming import claim
 from harn_temporal.queue.enqueuing import enqueue
 from harn_temporal.queue.models import ClaimOrder, NewJob, Settlement
@@ -142,6 +142,22 @@ async def test_the_backlog_and_its_age(package, log):
     age_s = value(found, "harn_trigger_oldest_pending_age_seconds", package="demo")
     assert 3600 <= age_s < 3660
     assert value(found, "harn_orchestrator_pump_outstanding", package="demo") == 0
+
+
+async def test_dispatches_that_temporal_has_lost(package, log):
+    _, [taken] = await package.ingest("fine")
+    headers = {PACKAGE: "demo", WORKFLOW_ID: taken.workflow_id}
+    for kind in ("pump_admitted", "dispatch_lost"):
+        place = {"topic": topics.INBOX_ENVELOPES, "event_log_id": 1}
+        await log.append([Append(topics.ORCHESTRATOR_LIFECYCLE, kind, place, headers)])
+    lost = await exposed(log)
+    [envelope] = await log.read(topics.INBOX_ENVELOPES)
+    again = Append(envelope.topic, envelope.kind, envelope.payload, dict(envelope.headers))
+    await log.append([again])
+
+    assert value(lost, "harn_dispatcher_lost") == 1
+    assert value(lost, "harn_orchestrator_pump_outstanding", package="demo") == 0
+    assert value(await exposed(log), "harn_dispatcher_lost") == 0
 
 
 async def test_a_key_without_jobs_has_no_series(log):

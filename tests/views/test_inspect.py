@@ -4,6 +4,7 @@ import pytest
 
 from harn_temporal.bindings import HandlerTarget
 from harn_temporal.eventlog.log import Append
+from harn_temporal.headers import PACKAGE, WORKFLOW_ID
 from harn_temporal.ingestion import ingest
 from harn_temporal.naming import pump_consumer
 from harn_temporal.registry import register
@@ -37,6 +38,7 @@ def test_the_state_in_one_view(world: Any) -> None:
         "dlq_depth": 1,
         "admitted": 0,
         "waiting": 2,
+        "lost": 0,
     }
     assert found["bindings"] == [
         {
@@ -76,6 +78,35 @@ def test_for_people(world: Any) -> None:
     assert {"in flight 1", "retry queue 1", "dead letters 1"} <= set(lines)
     assert "waiting 2 envelopes that no dispatch was started for" in lines
     assert "triage@v1 │ active │ demo │ github webhook │ local".replace("│ ", "") in lines
+
+
+def test_dispatches_that_temporal_has_lost_until_they_are_recovered(world: Any) -> None:
+    event = world.event()
+
+    async def lose(log: Any) -> None:
+        bindings = await register(log, "demo", [world.binding()])
+        [taken] = await ingest(log, bindings, event, package="demo")
+        headers = {PACKAGE: "demo", WORKFLOW_ID: taken.workflow_id}
+        place = {"topic": ENVELOPES, "event_log_id": 1}
+        for kind in ("pump_admitted", "dispatch_lost"):
+            await log.append([Append("orchestrator.lifecycle", kind, place, headers)])
+
+    async def recover(log: Any) -> None:
+        [envelope] = await log.read(ENVELOPES)
+        again = Append(ENVELOPES, envelope.kind, envelope.payload, dict(envelope.headers))
+        await log.append([again])
+
+    world.fill(lose)
+    nothing = dict.fromkeys(("in_flight", "retry_queue_depth", "dlq_depth", "admitted"), 0)
+    assert world.json("inspect")["dispatcher"] == nothing | {"waiting": 0, "lost": 1}
+    lines = [" ".join(line.split()) for line in world.run("inspect")[1].splitlines()]
+    assert "lost 1; see `recover`" in lines
+    assert "\nharn_dispatcher_lost 1.0\n" in world.run("metrics")[1]
+
+    world.fill(recover)
+    assert world.json("inspect")["dispatcher"]["lost"] == 0
+    assert not [line for line in world.run("inspect")[1].splitlines() if line.startswith("lost")]
+    assert "\nharn_dispatcher_lost 0.0\n" in world.run("metrics")[1]
 
 
 def test_bindings_that_are_no_longer_in_use_are_left_out(world: Any) -> None:

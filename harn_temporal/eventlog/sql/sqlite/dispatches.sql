@@ -102,6 +102,10 @@ WHERE outcome = '' AND lost_id >= max(1, envelope_id)
 ORDER BY enveloped_at_ms, envelope_topic, envelope_id
 LIMIT :limit
 
+-- name: dispatches.count_lost
+SELECT count(*) FROM @dispatches
+WHERE outcome = '' AND lost_id >= max(1, envelope_id)
+
 -- name: dispatches.count_waiting
 SELECT count(*), coalesce(min(enveloped_at_ms), 0) FROM @dispatches
 WHERE enveloped_at_ms > 0 AND admitted_at_ms = 0 AND started_attempt = 0 AND ended_attempt = 0
