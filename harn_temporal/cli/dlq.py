@@ -44,7 +44,7 @@ def list_dead_letters(
     from harn_temporal.inspection.dead_letters import dead_letters, letter_json
 
     wanted = chosen.selection(state=None if every_state else "pending")
-    found = reading(common_options(ctx), dead_letters)
+    found = reading(common_options(ctx), lambda log: dead_letters(log, wanted))
     now_ms = system_clock()
     letters = [letter for letter in found.letters if wanted.admits(letter, now_ms)]
     if found.unreadable:

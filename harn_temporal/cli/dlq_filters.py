@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from harn_temporal.inspection.dead_letters import Selection
+    from harn_temporal.inspection.dead_letter_selection import Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class DeadLetterFilters:
     def selection(self, *, state: str | None = "pending") -> Selection:
         """What the options say. Raises UsageError for an age that is no duration."""
         from harn_temporal.durations import parse_duration
-        from harn_temporal.inspection.dead_letters import Selection
+        from harn_temporal.inspection.dead_letter_selection import Selection
 
         return Selection(
             trigger_id=self.trigger,

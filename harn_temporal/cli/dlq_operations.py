@@ -17,7 +17,7 @@ from harn_temporal.errors import UsageError
 if TYPE_CHECKING:
     from harn_temporal.eventlog.dead_letters import StoredDeadLetter
     from harn_temporal.eventlog.log import EventLog
-    from harn_temporal.inspection.dead_letters import Selection
+    from harn_temporal.inspection.dead_letter_selection import Selection
     from harn_temporal.operations.report import Report
 
 IdsArgument = Annotated[
@@ -175,5 +175,5 @@ async def _chosen(
             {letter.id: letter for letter in [await find(log, each) for each in ids]}.values()
         )
     now_ms = system_clock()
-    found = await dead_letters(log)
+    found = await dead_letters(log, filters)
     return [letter for letter in found.letters if filters.admits(letter, now_ms)]

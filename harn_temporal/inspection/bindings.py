@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from harn_temporal.eventlog.bindings import StoredBinding
 from harn_temporal.eventlog.log import EventLog, Reader
 from harn_temporal.eventlog.outbox import OutboxDispatch
 from harn_temporal.inspection.dispatches import Figures, dispatch_json, figures_by_binding
+from harn_temporal.unknown_names import unknown_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,6 @@ def _latest(reader: Reader, binding_keys: Collection[str], limit: int) -> list[O
 
 
 def _unknown(wanted: str, states: list[StoredBinding]) -> str:
-    names = sorted({state.trigger_id for state in states})
-    near = difflib.get_close_matches(wanted, names, n=3)
-    if near:
-        return f"no trigger {wanted!r} in this store. Did you mean {' or '.join(near)}?"
-    known = ", ".join(names) or "none yet; `harn-temporal up` registers those of the manifest"
-    return f"no trigger {wanted!r} in this store. It knows: {known}"
+    names = (state.trigger_id for state in states)
+    none = "none yet; `harn-temporal up` registers those of the manifest"
+    return unknown_name("trigger", wanted, names, none)

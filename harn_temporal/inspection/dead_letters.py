@@ -12,6 +12,7 @@ from harn_temporal.errors import NotFoundError, StoreError
 from harn_temporal.eventlog.dead_letters import StoredDeadLetter
 from harn_temporal.eventlog.log import EventLog, Reader
 from harn_temporal.eventlog.topics import TRIGGER_DLQ
+from harn_temporal.inspection.dead_letter_selection import Selection, check_names
 
 
 def letter_json(letter: StoredDeadLetter, now_ms: int) -> dict[str, Any]:
@@ -44,48 +45,6 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """Which dead letters are meant; None means any. Ages are in milliseconds."""
-
-    trigger_id: str | None = None
-    provider: str | None = None
-    error_class: str | None = None
-    tenant_id: str | None = None
-    state: str | None = None
-    older_than_ms: int | None = None
-    newer_than_ms: int | None = None
-
-    @property
-    def text(self) -> str | None:
-        """The filters as audits tell of them, None where there are none; the state is not one."""
-        named = {
-            "trigger": self.trigger_id,
-            "provider": self.provider,
-            "error_class": self.error_class,
-            "tenant": self.tenant_id,
-            "older_than_ms": self.older_than_ms,
-            "newer_than_ms": self.newer_than_ms,
-        }
-        given = [f"{name}={value}" for name, value in named.items() if value is not None]
-        return " ".join(given) or None
-
-    def admits(self, letter: StoredDeadLetter, now_ms: int) -> bool:
-        age = now_ms - letter.moved_at_ms
-        wanted = (
-            (self.trigger_id, letter.trigger_id),
-            (self.provider, letter.provider),
-            (self.error_class, letter.error_class),
-            (self.tenant_id, letter.tenant_id),
-            (self.state, letter.state),
-        )
-        return (
-            all(want is None or want == has for want, has in wanted)
-            and (self.older_than_ms is None or age > self.older_than_ms)
-            and (self.newer_than_ms is None or age < self.newer_than_ms)
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class DeadLetters:
     """`letters` are in the order in which they died; `unreadable` are ids of `trigger.dlq`."""
 
@@ -93,14 +52,18 @@ class DeadLetters:
     unreadable: tuple[int, ...]
 
 
-async def dead_letters(log: EventLog) -> DeadLetters:
-    """Every dead letter of a store. Where one was written again, its latest record counts."""
+async def dead_letters(log: EventLog, wanted: Selection | None = None) -> DeadLetters:
+    """Every dead letter of a store. Where one was written again, its latest record counts.
+
+    Raises NotFoundError where a name in `wanted` is none that the store knows.
+    """
 
     def look(reader: Reader) -> DeadLetters:
+        letters = tuple(reader.dead_letters.all())
+        if wanted is not None:
+            check_names(reader, wanted, letters)
         skipped = (each for each in reader.skipped() if each.topic == TRIGGER_DLQ)
-        return DeadLetters(
-            tuple(reader.dead_letters.all()), tuple(each.event_id for each in skipped)
-        )
+        return DeadLetters(letters, tuple(each.event_id for each in skipped))
 
     return await log.query(look)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from harn_temporal.operations.audit import AuditTarget
 from harn_temporal.operations.progress import Key, Progress, progress
 from harn_temporal.operations.where import Where
 from harn_temporal.queue.under_way import JobUnderWay, jobs_under_way
+from harn_temporal.unknown_names import unknown_name
 
 PAGE = 500
 """Events looked at in one query. Each may be 10 MiB: only one of them is in memory at a time."""
@@ -210,11 +210,7 @@ def _binding_json(place: EventPlace, stored: StoredBinding | None) -> dict[str, 
 
 
 def _check_trigger(wanted: str | None, bindings: Sequence[StoredBinding]) -> None:
-    known = sorted({state.trigger_id for state in bindings})
+    known = {state.trigger_id for state in bindings}
     if wanted is None or wanted in known or wanted in {state.binding_key for state in bindings}:
         return
-    near = difflib.get_close_matches(wanted, known, n=3)
-    hint = (
-        f"Did you mean {' or '.join(near)}?" if near else f"It knows: {', '.join(known) or 'none'}"
-    )
-    raise NotFoundError(f"no trigger {wanted!r} in this store. {hint}")
+    raise NotFoundError(unknown_name("trigger", wanted, known))

@@ -4,9 +4,23 @@ from typing import Any
 
 import pytest
 
+from harn_temporal.bindings import Binding, HandlerTarget
 from harn_temporal.eventlog.log import Append, EventLog
+from harn_temporal.registry import register
 
 NOW_MS = 1_767_225_600_000
+
+
+def idle_binding() -> Binding:
+    return Binding(
+        package="triage",
+        trigger_id="idle",
+        kind="webhook",
+        provider="github",
+        events=("issues.opened",),
+        handler=HandlerTarget(kind="local", uri="handlers::fine"),
+        fingerprint="idle",
+    )
 
 
 def without_age(letter: dict[str, Any]) -> dict[str, Any]:
@@ -92,6 +106,58 @@ def test_filters(program: Any, arguments: tuple[str, ...], expected: list[int]) 
     program.fill(lambda log: log.append(records))
     letters = program("dlq", "ls", "--json", *arguments).json["dead_letters"]
     assert [letter["id"] for letter in letters] == [f"dlq_{number}" for number in expected]
+
+
+@pytest.mark.parametrize("command", ["ls", "replay", "purge", "export"])
+@pytest.mark.parametrize(
+    ("option", "name", "expected"),
+    [
+        ("--trigger", "nighty", "no trigger 'nighty' in this store. Did you mean nightly?"),
+        ("--trigger", "x", "no trigger 'x' in this store. It knows: idle, nightly"),
+        ("--provider", "githb", "no provider 'githb' in this store. Did you mean github?"),
+        (
+            "--error-class",
+            "handler-panic",
+            "no error class 'handler-panic' in this store. Did you mean handler_panic",
+        ),
+        ("--tenant", "acmee", "no tenant 'acmee' in this store. Did you mean acme?"),
+    ],
+)
+def test_a_name_that_the_store_does_not_know(
+    program: Any, command: str, option: str, name: str, expected: str
+) -> None:
+    async def fill(log: EventLog) -> None:
+        await register(log, "triage", [idle_binding()])
+        await log.append([entry(1, event={"tenant_id": "acme"})])
+
+    program.fill(fill)
+    ran = program("dlq", command, option, name)
+    assert (ran.code, ran.out) == (2, "")
+    assert expected in ran.err
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        ("--trigger", "idle"),
+        ("--provider", "github"),
+        ("--error-class", "budget_exhausted"),
+        ("--tenant", "beta corp"),
+        ("--trigger", "nightly", "--newer-than", "1d"),
+    ],
+)
+def test_a_name_that_the_store_knows_may_have_no_dead_letters(
+    program: Any, known: tuple[str, ...]
+) -> None:
+    async def fill(log: EventLog) -> None:
+        await register(log, "triage", [idle_binding()])
+        await register(log, "triage", [])  # taken out of the manifest
+        await log.append([entry(1), Append("tenant.beta_corp.trigger.inbox", "note", {})])
+
+    program.fill(fill)
+    ran = program("dlq", "ls", *known)
+    assert (ran.code, ran.out, ran.err) == (0, "", "No dead letters.\n")
+    assert program("dlq", "replay", "--json", *known).json["items"] == []
 
 
 def test_latest_record_of_a_letter_counts(program: Any) -> None:
