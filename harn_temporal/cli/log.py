@@ -84,12 +84,16 @@ def read_topic(
             raise NotFoundError(f"no topic {topic!r}. `harn-temporal log topics` lists them")
         start = after if last is None else max(after, head - last)
         count = 0
+        kinds = set()
         async for record in records_of(log, topic, start):
+            kinds.add(record.kind)
             if wanted(record):
                 _print(record, as_json=as_json, with_topic=False)
                 count += 1
                 if count == limit:
                     return
+        if count == 0:
+            await _say_why_there_are_none(log, kinds, kind, event)
 
     reading(common_options(ctx), read)
 
@@ -111,10 +115,15 @@ def tail_topics(
 
     Example: harn-temporal log tail trigger.outbox trigger.dlq --last 3
     """
+    from harn_temporal.cli.output import warn
     from harn_temporal.cli.reading import reading
     from harn_temporal.inspection.following import follow
 
     async def tail(log: EventLog) -> None:
+        known = {head.topic for head in await log.topics()}
+        for topic in topics or ():
+            if topic not in known:
+                warn(f"no topic {topic!r} yet; its records are printed once there are some")
         count = 0
         async for record in follow(log, topics or (), last):
             _print(record, as_json=as_json, with_topic=True)
@@ -178,6 +187,23 @@ def rebuild_projections(ctx: typer.Context, *, as_json: JsonOption = False) -> N
         print_json({"rebuilt": True, "took_ms": took_ms})
     else:
         note(f"Projections rebuilt in {format_duration(took_ms)}.")
+
+
+async def _say_why_there_are_none(
+    log: EventLog, kinds: set[str], kind: str | None, event: str | None
+) -> None:
+    """`kinds` are those of the records that were looked at. A kind or id may be mistyped."""
+    from harn_temporal.cli.output import note
+
+    if kind is not None and kinds and kind not in kinds:
+        note(f"No records of kind {kind!r}. Those here are of kind {', '.join(sorted(kinds))}.")
+        return
+    if event is not None and not await log.query(lambda reader: reader.event_index.of_event(event)):
+        near = await log.query(lambda reader: reader.event_index.near(event))
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        note(f"No records about event {event!r}.{hint}")
+        return
+    note("No records.")
 
 
 def _print(record: Record, *, as_json: bool, with_topic: bool) -> None:

@@ -83,6 +83,34 @@ def test_chooses_records(
     assert ids(program("log", "read", TOPIC, "--json", *arguments).lines) == expected
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--kind", "notes"), "No records of kind 'notes'. Those here are of kind note.\n"),
+        (("--event", "event-7"), "No records about event 'event-7'.\n"),
+        (("--after", "5"), "No records.\n"),
+        (("--kind", "note", "--after", "5"), "No records.\n"),
+    ],
+)
+def test_says_why_there_is_nothing(
+    program: Any, five: None, arguments: tuple[str, ...], expected: str
+) -> None:
+    ran = program("log", "read", TOPIC, "--json", *arguments)
+    assert (ran.code, ran.out, ran.err) == (0, "", expected)
+
+
+def test_names_the_event_that_may_have_been_meant(program: Any, five: None) -> None:
+    headers = {"trigger_id": "triage", "event_id": "trigger_evt_17"}
+    payload = {"trigger_id": "triage", "event": {"id": "trigger_evt_17"}}
+    inbox = Append("trigger.inbox.envelopes", "event_ingested", payload, headers)
+    program.fill(lambda log: log.append([inbox]))
+    mistyped = program("log", "read", TOPIC, "--event", "trigger_evt_71")
+    assert mistyped.err == (
+        "No records about event 'trigger_evt_71'. Did you mean trigger_evt_17?\n"
+    )
+    assert program("log", "read", TOPIC, "--event", "trigger_evt_17").err == "No records.\n"
+
+
 def test_reads_more_than_a_page(program: Any) -> None:
     program.fill(lambda log: log.append(records(1001)))
     assert ids(program("log", "read", TOPIC, "--json").lines) == list(range(1, 1002))
@@ -124,6 +152,14 @@ def test_an_unknown_topic_is_refused(program: Any, five: None) -> None:
 def test_tail_begins_with_the_last_ones(program: Any, five: None) -> None:
     lines = program("log", "tail", TOPIC, "--last", "2", "--limit", "2", "--json").lines
     assert ids(lines) == [4, 5]
+
+
+def test_tail_says_which_topics_are_not_there_yet(program: Any, five: None) -> None:
+    ran = program("log", "tail", TOPIC, "trigger.outbx", "--last", "1", "--limit", "1", "--json")
+    assert ids(ran.lines) == [5]
+    assert ran.err == (
+        "warning: no topic 'trigger.outbx' yet; its records are printed once there are some\n"
+    )
 
 
 def test_tail_shows_what_another_process_appends(program: Any, five: None) -> None:
