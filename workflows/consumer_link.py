@@ -43,7 +43,7 @@ class ConsumerLink:
         return ConsumerLink(request.consumer, request.claim.claim_id)
 
     def begins(self, outcome: AttemptOutcome | None, delay: timedelta | None) -> None:  # noqa: ARG002
-        if delay is None or delay >= WORTH_TELLING:
+        if not self._parked and (delay is None or delay >= WORTH_TELLING):
             self._parked = True
             self._tell(JOB_PARKED)
 

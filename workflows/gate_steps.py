@@ -15,6 +15,8 @@ from harn_temporal.gates.models import Gates
 LONGEST_KEPT_WAIT = timedelta(seconds=10)
 """Before a longer retry wait the attempt's end gave the concurrency permit back."""
 
+EACH_WAIT = "each-wait-at-a-gate-is-told"
+
 Ask = Callable[[GateRequest], Awaitable[GateAnswer]]
 Show = Callable[[Wait, datetime], None]
 
@@ -61,8 +63,8 @@ class GateSteps:
     ) -> Skip | DispatchEnd | None:
         """Wait until all gates are passed; else returns the end of the dispatch.
 
-        `begins` is called before the first wait, with its length where that is known; what it
-        raises leaves the dispatch at its gate.
+        `begins` is called before each wait, with its length where that is known; what it raises
+        leaves the dispatch at its gate.
         """
         parked = False
         while True:
@@ -87,7 +89,8 @@ class GateSteps:
             if wait is None:
                 return None
             delay = timedelta(milliseconds=max(1, wait.until_ms - wait.now_ms))
-            if not parked:
+            # Dispatches that began before told of their first wait only, however short it was.
+            if not parked or workflow.patched(EACH_WAIT):
                 begins(None if wait.kind == "concurrency" else delay)
             parked = True
             show(wait, workflow.now() + delay)

@@ -16,7 +16,8 @@ class Waits(Protocol):
     def begins(self, outcome: AttemptOutcome | None, delay: timedelta | None) -> None:
         """After an attempt: for a retry in `delay`, or for a task whose end is not known (None).
 
-        Without an outcome: at a gate, before an attempt.
+        Without an outcome: at a gate, before an attempt, and there again for each wait until
+        `ends`: the next gate may hold it longer.
 
         May raise, to take the dispatch elsewhere; that leaves `Dispatch.run` as it is.
         """

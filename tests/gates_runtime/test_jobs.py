@@ -114,6 +114,36 @@ async def test_jobs_take_turns_at_a_gate(make_gated, inline):
 
 
 @pytest.mark.parametrize("inline", [False, True], ids=["child", "inline"])
+async def test_a_long_wait_behind_a_short_one_holds_no_slot(make_gated, inline):
+    """The throttle's wait is too short to tell of; that for the permit lasts."""
+    limits = ('throttle = { period = "1s", max = 1 }', "concurrency = { max = 1 }")
+    gated = await make_gated("held", *limits, others=OTHER)
+    await enqueue(gated, "gated", range(2))
+    consumer = ConsumerOptions("triage", "worker-a", "serve", 2, inline=inline)
+    async with gated.worker(consume=(consumer,), grace=timedelta(seconds=1)):
+
+        async def one_waits_for_the_other():
+            return (await gated.kinds("concurrency"))[1:] == ["concurrency_waiting"]
+
+        await gated.until(one_waits_for_the_other)
+        assert "throttle_wait" in await gated.kinds("throttle")
+        await enqueue(gated, "other", [7])
+
+        async def other_ended():
+            return ("other", "succeeded") in await responses(gated)
+
+        await gated.until(other_ended, 15)
+        gated.let_go(0)
+        gated.let_go(1)
+
+        async def all_ended():
+            return len(await responses(gated)) == 3
+
+        await gated.until(all_ended)
+    assert {status for _, status in await responses(gated)} == {"succeeded"}
+
+
+@pytest.mark.parametrize("inline", [False, True], ids=["child", "inline"])
 async def test_jobs_that_wait_at_a_gate_that_the_manifest_drops(make_gated, inline):
     throttle = 'throttle = { period = "5s", max = 1 }'
     gated = await make_gated("works", throttle)
