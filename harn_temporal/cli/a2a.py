@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harn_temporal.cli.options import JsonOption
+from harn_temporal.cli.options import JsonOption, common_options
 
 if TYPE_CHECKING:
     from harn_temporal.a2a.probe import ProbeReport
@@ -24,6 +24,7 @@ def a2a() -> None:
 
 @app.command("probe")
 def probe_target(
+    ctx: typer.Context,
     target: Annotated[
         str, typer.Argument(metavar="TARGET", help="An agent, as in a2a://host[:port]/path")
     ],
@@ -56,6 +57,7 @@ def probe_target(
     from harn_temporal.a2a.target import AgentTarget
     from harn_temporal.cli.output import print_json
 
+    common_options(ctx)
     peer = Peer(AgentTarget.parse(target), allow_cleartext=allow_cleartext, bearer_env=bearer_env)
     report = asyncio.run(probe(A2aClient(), peer))
     if as_json:

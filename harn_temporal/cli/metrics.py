@@ -17,14 +17,13 @@ def metrics(ctx: typer.Context) -> None:
 
     Example: harn-temporal metrics --state-dir ./state
     """
-    import os
     import sys
 
     from harn_temporal.cli.reading import reading
-    from harn_temporal.scheduler import read_policy
+    from harn_temporal.cli.scheduling import scheduler_policy
     from harn_temporal.telemetry.exposition import store_exposition
 
-    policy, _ = read_policy(os.environ)
+    policy = scheduler_policy()
     sys.stdout.write(
         reading(common_options(ctx), lambda log: store_exposition(log, policy)).decode()
     )

@@ -50,6 +50,10 @@ class CommonOptions:
         """One of LOG_LEVELS; None where nobody said. Raises UsageError as `log_format` does."""
         return _word(self.given_log_level, LOG_LEVEL_VARIABLE, LOG_LEVELS)
 
+    def check_words(self) -> None:
+        """Raises UsageError as `log_format` and `log_level` do."""
+        _ = self.log_format, self.log_level
+
     @property
     def manifest(self) -> Path:
         return _chosen(self.given_manifest, MANIFEST_VARIABLE, DEFAULT_MANIFEST)
@@ -87,35 +91,45 @@ def _chosen(given: Path | None, variable: str, default: Path) -> Path:
 
 
 def common_options(ctx: typer.Context) -> CommonOptions:
-    """The options of this run, the same object for the app and each of its commands."""
+    """The options of this run, the same object for the app and each of its commands.
+
+    Raises UsageError for a word in the environment that is none, also where the command has no
+    use for it: what is mistyped there is found by the first command, not by the first worker.
+    """
+    options = _options(ctx)
+    options.check_words()
+    return options
+
+
+def _options(ctx: typer.Context) -> CommonOptions:
     return ctx.find_root().ensure_object(CommonOptions)
 
 
 def _remember_manifest(ctx: typer.Context, value: Path | None) -> None:
     if value is not None:
-        common_options(ctx).given_manifest = value
+        _options(ctx).given_manifest = value
 
 
 def _remember_state_dir(ctx: typer.Context, value: Path | None) -> None:
     if value is not None:
-        common_options(ctx).given_state_dir = value
+        _options(ctx).given_state_dir = value
 
 
 def _remember_debug(ctx: typer.Context, value: bool) -> None:  # noqa: FBT001 - typer calls it
     if value:
-        common_options(ctx).debug = True
+        _options(ctx).debug = True
 
 
 def _remember_log_format(ctx: typer.Context, value: str | None) -> None:
     if value is not None:
         _check_word("--log-format", value, LOG_FORMATS)
-        common_options(ctx).given_log_format = value
+        _options(ctx).given_log_format = value
 
 
 def _remember_log_level(ctx: typer.Context, value: str | None) -> None:
     if value is not None:
         _check_word("--log-level", value, LOG_LEVELS)
-        common_options(ctx).given_log_level = value
+        _options(ctx).given_log_level = value
 
 
 def _check_word(option: str, value: str, allowed: Sequence[str]) -> None:

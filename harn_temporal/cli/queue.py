@@ -13,7 +13,6 @@ from harn_temporal.errors import NotFoundError, UsageError
 if TYPE_CHECKING:
     from harn_temporal.eventlog.log import EventLog, Reader, Transaction
     from harn_temporal.inspection.queue_overview import JobView
-    from harn_temporal.scheduler.policy import Policy
 
 app = typer.Typer(help="Worker queues: what they hold, and what is done with it.")
 app.command("enqueue")(queue_enqueue.enqueue)
@@ -44,9 +43,10 @@ def list_queues(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
     from harn_temporal.cli.output import print_json
     from harn_temporal.cli.queue_lines import print_overview
     from harn_temporal.cli.reading import reading
+    from harn_temporal.cli.scheduling import scheduler_policy
     from harn_temporal.inspection.queue_overview import queue_overview
 
-    policy = _policy()
+    policy = scheduler_policy()
 
     async def look(log: EventLog) -> dict[str, Any]:
         return await log.query(lambda reader: queue_overview(reader, policy))
@@ -79,9 +79,10 @@ def list_jobs(
     from harn_temporal.cli.output import note, print_json
     from harn_temporal.cli.queue_lines import print_jobs
     from harn_temporal.cli.reading import reading
+    from harn_temporal.cli.scheduling import scheduler_policy
     from harn_temporal.inspection.queue_overview import queue_jobs
 
-    policy = _policy()
+    policy = scheduler_policy()
 
     def find(reader: Reader) -> tuple[list[JobView], int]:
         views = queue_jobs(reader, queue, policy, state=state, after=after, limit=limit)
@@ -237,15 +238,3 @@ def _set_pause(ctx: typer.Context, queue: str, change: Any, said: str, *, as_jso
         print_json(found)
     else:
         line(said)
-
-
-def _policy() -> Policy:
-    import os
-
-    from harn_temporal.cli.output import warn
-    from harn_temporal.scheduler.policy import read_policy
-
-    policy, warnings = read_policy(os.environ)
-    for warning in warnings:
-        warn(warning)
-    return policy
