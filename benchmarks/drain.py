@@ -4,7 +4,8 @@
 
 Prints JSON. The handler does nothing. `raw` is a workflow that runs as many child workflows of one
 activity each, as many at a time; each figure is taken on a server and a store of its own, and is
-the median of the rounds, in which the ways take turns.
+the median of the rounds, in which the ways take turns. Processor time is
+that of the worker's process, a job.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from raw_parent import RawParent, RawParentInput
 from raw_workflow import RawWorkflow, do_nothing
@@ -56,6 +57,18 @@ handler = "nothing"
 """
 
 
+class Used(NamedTuple):
+    seconds: float
+    cpu_seconds: float
+
+    @classmethod
+    def now(cls) -> Used:
+        return cls(time.perf_counter(), time.process_time())
+
+    def since(self, began: Used) -> Used:
+        return Used(self.seconds - began.seconds, self.cpu_seconds - began.cpu_seconds)
+
+
 def job(number: int) -> NewJob:
     event = new_event(provider="webhook", kind="ping", payload={"number": number})
     return NewJob(
@@ -63,7 +76,7 @@ def job(number: int) -> NewJob:
     )
 
 
-async def raw(client: Client, folder: Path, jobs: int, concurrency: int) -> float:  # noqa: ARG001
+async def raw(client: Client, folder: Path, jobs: int, concurrency: int) -> Used:  # noqa: ARG001
     async with Worker(
         client,
         task_queue=TASK_QUEUE,
@@ -71,7 +84,7 @@ async def raw(client: Client, folder: Path, jobs: int, concurrency: int) -> floa
         activities=[do_nothing],
         max_concurrent_activities=concurrency,
     ):
-        began = time.perf_counter()
+        began = Used.now()
         events = [job(number).event for number in range(jobs)]
         await client.execute_workflow(
             RawParent.run,
@@ -79,11 +92,11 @@ async def raw(client: Client, folder: Path, jobs: int, concurrency: int) -> floa
             id="raw-parent",
             task_queue=TASK_QUEUE,
         )
-        return time.perf_counter() - began
+        return Used.now().since(began)
 
 
-def drain(*, inline: bool) -> Callable[[Client, Path, int, int], Awaitable[float]]:
-    async def run(client: Client, folder: Path, jobs: int, concurrency: int) -> float:
+def drain(*, inline: bool) -> Callable[[Client, Path, int, int], Awaitable[Used]]:
+    async def run(client: Client, folder: Path, jobs: int, concurrency: int) -> Used:
         (folder / "harn.toml").write_text(MANIFEST)
         (folder / "lib.py").write_text("async def nothing(event):\n    return None\n")
         log = await open_event_log(StoreSettings("sqlite", folder / "events.sqlite"))
@@ -92,7 +105,7 @@ def drain(*, inline: bool) -> Callable[[Client, Path, int, int], Awaitable[float
         tasks = consumer_queue(log.store_id, manifest.package, "bench")
         worker = WorkerOptions(pump=False, max_concurrent=concurrency, tasks=tasks)
         async with running_worker(client, log, manifest, worker):
-            began = time.perf_counter()
+            began = Used.now()
             handle = await start_consumer(
                 client,
                 log,
@@ -102,7 +115,7 @@ def drain(*, inline: bool) -> Callable[[Client, Path, int, int], Awaitable[float
                 heartbeat_timeout_ms=DEFAULT_HEARTBEAT_TIMEOUT_MS,
             )
             result = await handle.result()
-            took = time.perf_counter() - began
+            took = Used.now().since(began)
         await log.close()
         if result.counts.acked != jobs:
             raise SystemExit(f"{result.counts.acked} of {jobs} jobs were acked")
@@ -114,21 +127,24 @@ def drain(*, inline: bool) -> Callable[[Client, Path, int, int], Awaitable[float
 WAYS = {"raw": raw, "child": drain(inline=False), "inline": drain(inline=True)}
 
 
-async def measure(way: str, jobs: int, concurrency: int) -> float:
+async def measure(way: str, jobs: int, concurrency: int) -> Used:
     with tempfile.TemporaryDirectory() as folder:
         async with connect(TemporalOptions(), Path(folder)) as connection:
-            took = await WAYS[way](connection.client, Path(folder), jobs, concurrency)
-    return jobs / took
+            return await WAYS[way](connection.client, Path(folder), jobs, concurrency)
 
 
 async def measure_all(ways: list[str], jobs: int, concurrency: int, rounds: int) -> dict[str, Any]:
     rates: dict[str, list[float]] = {way: [] for way in ways}
+    cpu_ms: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(rounds):
         for way in ways:
-            rates[way].append(await measure(way, jobs, concurrency))
+            used = await measure(way, jobs, concurrency)
+            rates[way].append(jobs / used.seconds)
+            cpu_ms[way].append(1000 * used.cpu_seconds / jobs)
     figures: dict[str, Any] = {"jobs": jobs, "concurrency": concurrency, "rounds": rounds}
     for way, found in rates.items():
         figures[f"{way}_per_second"] = round(median(found), 1)
+        figures[f"{way}_worker_cpu_ms"] = round(median(cpu_ms[way]), 1)
         if way != "raw" and "raw" in rates:
             ratios = [rate / raw for rate, raw in zip(found, rates["raw"], strict=True)]
             figures[f"{way}_of_raw"] = round(median(ratios), 2)
