@@ -15,8 +15,6 @@ from harn_temporal.gates.models import Gates
 LONGEST_KEPT_WAIT = timedelta(seconds=10)
 """Before a longer retry wait the attempt's end gave the concurrency permit back."""
 
-EACH_WAIT = "each-wait-at-a-gate-is-told"
-
 Ask = Callable[[GateRequest], Awaitable[GateAnswer]]
 Show = Callable[[Wait, datetime], None]
 
@@ -89,9 +87,7 @@ class GateSteps:
             if wait is None:
                 return None
             delay = timedelta(milliseconds=max(1, wait.until_ms - wait.now_ms))
-            # Dispatches that began before told of their first wait only, however short it was.
-            if not parked or workflow.patched(EACH_WAIT):
-                begins(None if wait.kind == "concurrency" else delay)
+            begins(None if wait.kind == "concurrency" else delay)
             parked = True
             show(wait, workflow.now() + delay)
             await self._until(heard, delay, wait)
