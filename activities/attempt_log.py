@@ -163,7 +163,9 @@ class AttemptLog:
 
         return await self._log.transact(work)
 
-    def _end(self, tx: Transaction, outcome: AttemptOutcome) -> AttemptOutcome:
+    def _end(
+        self, tx: Transaction, outcome: AttemptOutcome, *, lost: bool = False
+    ) -> AttemptOutcome:
         started_at_ms = self._started_at_ms
         if started_at_ms is None:
             begun = tx.written(self._start_key)
@@ -181,16 +183,20 @@ class AttemptLog:
         )
         appended = tx.append(batch, key=self._end_key)
         if appended.fresh:
-            tell_of_attempt(tx, self._request, self._dispatch_id, outcome)
+            tell_of_attempt(tx, self._request, self._dispatch_id, outcome, lost=lost)
             self._wake(leave_after(tx, self._request, self._dispatch_id, outcome))
             return _carried(outcome, appended.records)
         return _adopted(appended.records)
 
     async def end_lost(self, outcome: AttemptOutcome) -> AttemptOutcome:
-        """As `end`; but an attempt that was cancelled before it began leaves no attempt behind."""
+        """As `end`; but an attempt that was cancelled before it began leaves no attempt behind.
+
+        Without a task that the agent had made of it, nobody knows what the agent did.
+        """
         if outcome.status == "cancelled" and not await self._begun():
             return await self.cancel()
-        return await self.end(outcome)
+        lost = outcome.remote_task is None
+        return await self._log.transact(lambda tx: self._end(tx, outcome, lost=lost))
 
     async def cancel(self) -> AttemptOutcome:
         """Append the end of a dispatch that was cancelled before this attempt began."""

@@ -82,12 +82,20 @@ def refused_by_circuit(
 
 
 def tell_of_attempt(
-    tx: Transaction, request: DispatchRequest, holder: str, outcome: AttemptOutcome
+    tx: Transaction,
+    request: DispatchRequest,
+    holder: str,
+    outcome: AttemptOutcome,
+    *,
+    lost: bool = False,
 ) -> None:
-    """What an attempt means for the circuit of its agent: one that was cancelled says nothing."""
+    """What an attempt means for the circuit of its agent.
+
+    One that was cancelled says nothing, nor does one that was lost with its worker.
+    """
     if request.binding.handler.kind != "a2a":
         return
-    if outcome.status == "cancelled":
+    if lost or outcome.status == "cancelled":
         leave_probes(tx, holder)
         return
     retryable = outcome.retry_in_ms is not None or outcome.final == "dlq"
