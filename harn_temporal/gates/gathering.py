@@ -17,8 +17,8 @@ from harn_temporal.eventlog.records import Append, Record
 from harn_temporal.gates.decisions import Asker, Decision, Granted, Skip, Wait, Wake
 from harn_temporal.gates.identity import GateKey
 from harn_temporal.gates.models import Batch, Debounce
-from harn_temporal.gates.records import Place, place_of
-from harn_temporal.headers import HOLDER
+from harn_temporal.gates.records import ABANDONED, Place, place_of
+from harn_temporal.headers import GATE_ID, HOLDER
 from harn_temporal.naming import job_of
 
 
@@ -44,16 +44,19 @@ def admit_debounce(tx: Transaction, gate: Debounce, key: GateKey, asker: Asker) 
         _select(tx, place, latest)
         return Granted()
     seen_key = place.key(asker.holder, "seen")
-    if tx.written(seen_key):
-        return Skip(detail={"gate": place.name, "reason": "a later event took its place"})
+    seen = tx.written(seen_key)
+    if seen:
+        return Skip(detail={"gate": place.name, "reason": _why_gone(tx, place, seen[0])})
     first_at_ms = tx.now_ms if found is None or latest is None or due else found.first_at_ms
     if due and latest is not None:
         _select(tx, place, latest)
     due_at_ms = tx.now_ms + gate.period_ms
     if gate.max_wait_ms is not None:
         due_at_ms = min(due_at_ms, first_at_ms + gate.max_wait_ms)
-    seen = {"token": asker.permit_id, "first_at_ms": first_at_ms, "due_at_ms": due_at_ms}
-    record = place.record("debounce_seen", asker.holder, asker.permit_id, seen)
+    times = {"first_at_ms": first_at_ms, "due_at_ms": due_at_ms}
+    record = place.record(
+        "debounce_seen", asker.holder, asker.permit_id, {"token": asker.permit_id, **times}
+    )
     tx.append([record], key=seen_key)
     wakes = () if latest is None else (place.wake(latest.holder, granted=due),)
     return _wait(tx, place, due_at_ms, 1, wakes)
@@ -200,6 +203,18 @@ def _dispatch(tx: Transaction, place: Place, gate: StoredGate) -> tuple[Record, 
     written = tx.append([dispatched], key=key).records[0]
     wakes = tuple(place.wake(each.holder, granted=each is root) for each in members)
     return written, wakes
+
+
+def _why_gone(reader: Reader, place: Place, seen: Record) -> str:
+    """Why an event that debounce kept waits no longer: what the next record of its gate says."""
+    after = seen.event_id
+    while page := reader.read(place.topic, after=after, limit=100):
+        for record in page:
+            if record.headers.get(GATE_ID) == place.gate_id:
+                left = record.kind == ABANDONED
+                return str(record.payload["reason"]) if left else "a later event took its place"
+        after = page[-1].event_id
+    raise StoreError(f"topic {place.topic} does not say what became of record {seen.event_id}")
 
 
 def _select(tx: Transaction, place: Place, latest: StoredWaiter) -> None:

@@ -20,7 +20,8 @@ async def test_the_last_arrival_goes_on_when_it_was_quiet(desk, clock):
     assert second.until_ms == clock.now_ms + 1_000
     assert [(wake.holder, wake.granted) for wake in second.wakes] == [("a", False)]
     skip = await desk.ask(QUIET, "a")
-    assert (skip.verdict, skip.detail["gate"]) == ("skip", "t@v1:k")
+    assert skip.verdict == "skip"
+    assert skip.detail == {"gate": "t@v1:k", "reason": "a later event took its place"}
     clock.at(1_998)
     assert await desk.says(QUIET, "b") == 1_999
     clock.at(1_999)
@@ -28,6 +29,32 @@ async def test_the_last_arrival_goes_on_when_it_was_quiet(desk, clock):
     assert await desk.says(QUIET, "b") is True
     assert await desk.says(QUIET, "a") is False
     assert await desk.kinds(QUIET) == ["debounce_seen", "debounce_seen", "debounce_selected"]
+
+
+async def test_who_is_taken_from_a_debounce_is_told_so(desk, clock):
+    await desk.ask(QUIET, "a")
+    assert await desk.abandon("a", reason="released by kim") == []
+    assert (await desk.ask(QUIET, "a")).detail["reason"] == "released by kim"
+    clock.at(400)
+    assert await desk.says(QUIET, "b") == 1_400
+    clock.at(500)
+    await desk.ask(QUIET, "c")
+    assert [(await desk.ask(QUIET, each)).detail["reason"] for each in "ab"] == [
+        "released by kim",
+        "a later event took its place",
+    ]
+
+
+async def test_reasons_at_a_debounce_are_told_apart_where_gates_share_a_topic(desk, clock):
+    await desk.ask(QUIET, "a", 7)
+    await desk.ask(QUIET, "x", "7")
+    await desk.abandon("a", reason="released by kim")
+    await desk.ask(QUIET, "y", "7")
+    reasons = [
+        (await desk.ask(QUIET, holder, value)).detail["reason"]
+        for holder, value in (("a", 7), ("x", "7"))
+    ]
+    assert reasons == ["released by kim", "a later event took its place"]
 
 
 async def test_who_comes_when_it_is_due_begins_anew(desk, clock):
