@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from harn_temporal.gates.models import Singleton
+
 
 async def fail(desk, count, holder="h"):
     return [await desk.tell(f"{holder}{n}", failed=True) for n in range(count)]
@@ -70,6 +72,28 @@ async def test_a_probe_that_is_gone_makes_room(desk, clock):
     clock.at(60_000)
     assert await desk.circuit("a") == "probe"
     await desk.abandon("a")
+    assert await desk.circuit("b") == "probe"
+
+
+async def test_a_probe_that_leaves_one_gate_is_still_the_probe(desk, clock):
+    await fail(desk, 5)
+    clock.at(60_000)
+    assert await desk.circuit("a") == "probe"
+    await desk.ask(Singleton(), "a")
+    [gate] = await desk.log.query(lambda reader: reader.gates.named("t@v1:k"))
+    await desk.abandon("a", gate=gate)
+    assert await desk.circuit("b") == "open"
+
+
+async def test_a_probe_that_fails_where_the_clock_is_behind_opens_it_again(desk, clock):
+    await fail(desk, 5)
+    clock.at(60_000)
+    assert await desk.circuit("a") == "probe"
+    clock.at(59_999)
+    assert await desk.tell("a", failed=True) == "opened"
+    clock.at(119_998)
+    assert await desk.circuit("b") == "open"
+    clock.at(119_999)
     assert await desk.circuit("b") == "probe"
 
 

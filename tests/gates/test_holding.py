@@ -113,6 +113,46 @@ async def test_the_one_who_comes_when_a_permit_expires_does_not_overtake(desk, c
     assert await desk.says(ONE, "b") is True
 
 
+async def test_the_one_who_comes_when_a_permit_expires_has_the_place_of_its_rank(desk, clock):
+    await desk.ask(ONE, "a", ttl_ms=1_000)
+    await desk.ask(ONE, "b", rank=1)
+    clock.at(1_000)
+    assert await desk.says(ONE, "c", rank=0) is True
+    assert (await desk.ask(ONE, "b", rank=1)).position == 1
+
+
+async def test_the_one_who_comes_back_when_a_permit_expires_has_the_place_it_had(desk, clock):
+    first = await desk.ask(ONE, "old")
+    clock.at(10)
+    await desk.release("old")
+    await desk.ask(ONE, "a", ttl_ms=1_000)
+    await desk.ask(ONE, "b")
+    clock.at(1_010)
+    assert await desk.says(ONE, "old", arrived_at_ms=first.permit.arrived_at_ms) is True
+    assert (await desk.ask(ONE, "b")).position == 1
+
+
+async def test_all_permits_that_have_expired_are_given_at_once(desk, clock):
+    three = Concurrency(max=3)
+    for holder in "abc":
+        await desk.ask(three, holder, ttl_ms=1_000)
+    for holder in "xy":
+        await desk.ask(three, holder)
+    clock.at(1_000)
+    last = await desk.ask(three, "z")
+    assert (last.verdict, [wake.holder for wake in last.wakes]) == ("granted", ["x", "y"])
+
+
+async def test_a_permit_is_not_renewed_to_an_earlier_time(desk, clock):
+    await desk.ask(ONE, "a", ttl_ms=10_000)
+    assert await desk.renew("a", 1_000) == ["t@v1:k"]
+    assert await desk.kinds(ONE) == ["concurrency_acquired"]
+    clock.at(9_999)
+    assert (await desk.ask(ONE, "b")).verdict == "wait"
+    clock.at(10_000)
+    assert await desk.says(ONE, "b") is True
+
+
 async def test_a_renewed_permit_holds_on(desk, clock):
     await desk.ask(ONE, "a", ttl_ms=1_000)
     await desk.ask(ONLY, "a", ttl_ms=1_000)

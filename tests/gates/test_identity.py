@@ -91,6 +91,7 @@ LOOKALIKES = [
     key(None, "a@v1", keyed=False),
     key("_global", "a@v1"),
     key(None),
+    key(None, keyed=False),
     key("null"),
     key(7),
     key("7"),

@@ -11,7 +11,14 @@ from harn_temporal.eventlog.sqlite_schema import split_script
 from harn_temporal.eventlog.statements import load_statements
 from harn_temporal.gates.admission import admit
 from harn_temporal.gates.decisions import Asker
-from harn_temporal.gates.models import Concurrency, RateLimit, Singleton, Throttle
+from harn_temporal.gates.models import (
+    Batch,
+    Concurrency,
+    Debounce,
+    RateLimit,
+    Singleton,
+    Throttle,
+)
 
 STATEMENTS = {
     name: text.replace("@", "g_")
@@ -114,6 +121,38 @@ async def test_idle_gates_are_forgotten_in_steps(desk, clock):
     clock.at(100_000)
     assert (await desk.sweep(idle_ms=10_000)).forgotten > 0
     assert await names() == []
+
+
+@pytest.mark.parametrize(
+    ("gate", "holders"),
+    [
+        (Debounce(key="event.id", period_ms=1_000), "a"),
+        (Batch(size=10, timeout_ms=1_000), "a"),
+        (Throttle(period_ms=1_000, max=1), "xa"),
+    ],
+)
+async def test_a_gate_at_which_somebody_waits_is_not_forgotten(desk, clock, gate, holders):
+    for holder in holders:
+        await desk.ask(gate, holder)
+    clock.at(1_000_000)
+    assert (await desk.sweep()).forgotten == 0
+    assert await desk.says(gate, "a") is True
+    assert (await desk.kinds(gate))[-1] in {
+        "debounce_selected",
+        "batch_dispatched",
+        "throttle_acquired",
+    }
+
+
+async def test_a_gate_is_not_forgotten_before_its_last_turn_is_over(desk, clock):
+    gate = Throttle(period_ms=1_000, max=1)
+    assert [await desk.says(gate, holder) for holder in "abc"] == [True, 1_000, 2_000]
+    for holder in "bc":
+        await desk.abandon(holder)
+    clock.at(2_999)
+    assert (await desk.sweep()).forgotten == 0
+    clock.at(3_000)
+    assert (await desk.sweep()).forgotten > 0
 
 
 async def test_gates_are_listed_in_pages(desk):

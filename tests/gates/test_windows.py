@@ -72,6 +72,19 @@ async def test_a_clock_that_goes_back_gives_no_room(desk, clock):
     assert await desk.says(LIMIT, "e")
 
 
+async def test_a_clock_that_goes_back_twice_gives_no_room_either(desk, clock):
+    clock.at(1_000)
+    assert await desk.says(LIMIT, "a")
+    clock.at(0)
+    assert await desk.says(LIMIT, "b")
+    clock.at(2_000)
+    assert await desk.says(LIMIT, "c")  # a's place
+    clock.at(1_999)
+    assert not await desk.says(LIMIT, "d")  # b came at 1000, whatever its clock said
+    clock.at(2_000)
+    assert await desk.says(LIMIT, "e")
+
+
 async def test_a_throttle_gives_each_who_waits_a_turn_of_its_own(desk):
     said = [await desk.says(THROTTLE, f"{n}") for n in range(7)]
     assert said == [True, True, 1_000, 1_000, 2_000, 2_000, 3_000]
@@ -158,3 +171,29 @@ async def test_a_turn_that_is_given_back_goes_to_who_comes_next(desk, clock):
     await desk.abandon("4")
     clock.at(2_000)  # the turn that 4 gave back is over
     assert await desk.says(THROTTLE, "late") == 3_000
+
+
+ONE = Throttle(period_ms=1_000, max=1)
+
+
+async def test_a_turn_that_was_given_back_is_not_taken_while_the_window_is_full(desk, clock):
+    assert [await desk.says(ONE, holder) for holder in "abc"] == [True, 1_000, 2_000]
+    await desk.abandon("c")
+    clock.at(1_500)
+    assert await desk.says(ONE, "b") is True  # late: until 2500 there is no room
+    assert await desk.says(ONE, "d") == 3_000
+
+
+async def test_a_turn_that_was_given_back_and_is_over_is_forgotten(desk, clock):
+    assert [await desk.says(ONE, holder) for holder in "abc"] == [True, 1_000, 2_000]
+    await desk.abandon("c")
+
+    def freed(reader):
+        [gate] = reader.gates.named("t@v1:k")
+        return reader.gates.freed(gate.gate)
+
+    assert (await desk.log.query(freed))[0] == clock.now_ms + 2_000
+    clock.at(2_000)
+    assert await desk.says(ONE, "b") is True
+    clock.at(1_999)
+    assert await desk.log.query(freed) is None
