@@ -7,8 +7,8 @@ import logging
 
 from harn_temporal.activities.gate_wakes import Wakes
 from harn_temporal.activities.sweep import SIDE_BY_SIDE, Describe, Life
-from harn_temporal.eventlog.gate_tables import StoredGate, StoredPermit
-from harn_temporal.eventlog.log import EventLog, Reader, Transaction
+from harn_temporal.eventlog.gate_tables import StoredPermit
+from harn_temporal.eventlog.log import EventLog, Transaction
 from harn_temporal.gates.decisions import Wake
 from harn_temporal.gates.leaving import abandon, sweep
 from harn_temporal.naming import JOB_PREFIX
@@ -21,7 +21,6 @@ OLD_MS = 60_000
 """Nobody is asked about a permit that is younger."""
 
 PAGE = 100
-PERMITS_OF_A_GATE = 200
 
 
 class GateSweep:
@@ -41,13 +40,14 @@ class GateSweep:
         told, self._to_tell = self._to_tell, []
         self._wakes.send(told)
         await self._expire()
-        place: StoredGate | None = None
-        while page := await self._page(place):
-            old = [permit for _, permits in page for permit in permits]
+        before_ms = await self._log.query(lambda reader: reader.now_ms) - OLD_MS
+        after: StoredPermit | None = None
+        while page := await self._page(after):
+            old = [each for each in page if each.acquired_at_ms < before_ms]
             for start in range(0, len(old), SIDE_BY_SIDE):
                 some = old[start : start + SIDE_BY_SIDE]
                 await asyncio.gather(*(self._look_at(each) for each in some))
-            place = page[-1][0]
+            after = page[-1]
 
     async def _expire(self) -> None:
         done = False
@@ -56,24 +56,8 @@ class GateSweep:
             self._wakes.send(swept.wakes)
             done = swept.done
 
-    async def _page(self, after: StoredGate | None) -> list[tuple[StoredGate, list[StoredPermit]]]:
-        def find(reader: Reader) -> list[tuple[StoredGate, list[StoredPermit]]]:
-            before_ms = reader.now_ms - OLD_MS
-            return [
-                (
-                    gate,
-                    [
-                        permit
-                        for permit in reader.gates.permits(gate.gate, PERMITS_OF_A_GATE)
-                        if permit.acquired_at_ms < before_ms
-                    ]
-                    if gate.held
-                    else [],
-                )
-                for gate in reader.gates.page(after, PAGE)
-            ]
-
-        return await self._log.query(find)
+    async def _page(self, after: StoredPermit | None) -> list[StoredPermit]:
+        return await self._log.query(lambda reader: reader.gates.all_permits(after, PAGE))
 
     async def _look_at(self, permit: StoredPermit) -> None:
         life = await self._describe(permit.holder)

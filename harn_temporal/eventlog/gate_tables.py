@@ -100,6 +100,22 @@ class GateTables:
         rows = self._statements.rows("gates.permits", gate=gate, limit=limit)
         return [StoredPermit(*row) for row in rows]
 
+    def permits_below(self, gate: int, path: str) -> list[StoredPermit]:
+        """Of holders whose ids lie below a path."""
+        path = clean_text(path)
+        rows = self._statements.rows(
+            "gates.permits_within", gate=gate, after=f"{path}/", before=f"{path}0"
+        )
+        return [StoredPermit(*row) for row in rows]
+
+    def all_permits(
+        self, after: StoredPermit | None = None, limit: int = 100
+    ) -> list[StoredPermit]:
+        """Of all gates; `after` is the last of the page before."""
+        gate, holder = (0, "") if after is None else (after.gate, after.holder)
+        rows = self._statements.rows("gates.all_permits", gate=gate, holder=holder, limit=limit)
+        return [StoredPermit(*row) for row in rows]
+
     def permits_of(self, holder: str) -> list[StoredPermit]:
         rows = self._statements.rows("gates.permits_of", holder=clean_text(holder))
         return [StoredPermit(*row) for row in rows]

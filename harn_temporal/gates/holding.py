@@ -5,6 +5,7 @@ While anyone waits, every permit is held: whatever frees one grants it in the sa
 
 from __future__ import annotations
 
+from harn_temporal.canonical import clean_text
 from harn_temporal.eventlog.gate_tables import StoredGate, StoredPermit, StoredWaiter
 from harn_temporal.eventlog.log import Transaction
 from harn_temporal.eventlog.records import Append
@@ -22,6 +23,7 @@ FAR_RECHECK_MS = 600_000
 
 POSITION_LIMIT = 200
 """Of places that are counted: who is further behind is told how many wait in all."""
+
 LOOKED_AT = 16
 """Permits of a gate that are looked at for one that is over."""
 
@@ -128,8 +130,8 @@ def _found(tx: Transaction, place: Place, asker: str) -> StoredGate | None:
     found, job = tx.gates.find(place.kind, place.gate_id), job_of(asker)
     if found is None or job is None or tx.written(place.key(asker, _SUPERSEDED)):
         return found
-    for each in tx.gates.permits(found.gate, LOOKED_AT):
-        if each.holder != asker and job_of(each.holder) == job:
+    for each in tx.gates.permits_below(found.gate, job):
+        if each.holder != clean_text(asker):
             record = abandoned(place, each, "its job was delivered again")
             tx.append([record], key=place.key(each.holder, _SUPERSEDED))
     return tx.gates.find(place.kind, place.gate_id)

@@ -309,3 +309,14 @@ async def test_a_job_that_is_delivered_again_frees_the_permit_that_it_had(desk):
     third = await desk.ask(ONE, "job/triage/1/third")
     assert (third.position, [wake.holder for wake in third.wakes]) == (1, ["job/triage/2/first"])
     assert await desk.says(ONE, "job/triage/2/first") is True
+
+
+async def test_a_job_that_is_delivered_again_finds_its_permit_among_many(desk):
+    """Those of others expire sooner, and one is of a job whose number begins alike."""
+    many = Concurrency(max=31)
+    assert await desk.says(many, "job/triage/1/first", ttl_ms=9_000) is True
+    for number in range(30):
+        assert await desk.says(many, f"job/triage/1{number}/first", ttl_ms=1_000) is True
+    assert await desk.says(many, "job/triage/1/second") is True
+    assert (await desk.kinds(many))[-2:] == ["gate_abandoned", "concurrency_acquired"]
+    assert (await desk.ask(many, "other")).verdict == "wait"

@@ -142,6 +142,14 @@ FROM @gates_permits WHERE gate = :gate AND holder = :holder
 SELECT gate, holder, permit_id, arrived_at_ms, acquired_at_ms, expires_at_ms
 FROM @gates_permits WHERE gate = :gate ORDER BY expires_at_ms, holder LIMIT :limit
 
+-- name: gates.permits_within
+SELECT gate, holder, permit_id, arrived_at_ms, acquired_at_ms, expires_at_ms
+FROM @gates_permits WHERE gate = :gate AND holder > :after AND holder < :before ORDER BY holder
+
+-- name: gates.all_permits
+SELECT gate, holder, permit_id, arrived_at_ms, acquired_at_ms, expires_at_ms
+FROM @gates_permits WHERE (gate, holder) > (:gate, :holder) ORDER BY gate, holder LIMIT :limit
+
 -- name: gates.permits_of
 SELECT gate, holder, permit_id, arrived_at_ms, acquired_at_ms, expires_at_ms
 FROM @gates_permits WHERE holder = :holder ORDER BY gate
