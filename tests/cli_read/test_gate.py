@@ -89,7 +89,17 @@ def test_a_permit_that_is_released_goes_to_who_waits_next(program, held):
     assert view["waiters"] == []
     again = program("gate", "release", NAME, "--holder", "a")
     assert (again.code, "'a' neither holds nor waits" in again.err) == (2, True)
-    assert len(program("gate", "release", NAME, "--all", "--json").json["released"]) == 2
+    found = program("gate", "release", NAME, "--all", "--json").json
+    assert {each["holder"] for each in found["released"]} == {"b", "c"}
+    assert found["granted"] == []
+
+
+def test_whoever_is_let_through_by_a_release_of_all_is_named(program, held):
+    found = program("gate", "release", NAME, "--kind", "concurrency", "--all", "--json").json
+    assert [each["holder"] for each in found["released"]] == ["a", "b"]
+    assert found["granted"] == ["c", "d"]
+    [view] = program("gate", "show", NAME, "--kind", "concurrency", "--json").json["gates"]
+    assert {each["holder"] for each in view["holders"]} == {"c", "d"}
 
 
 def test_a_circuit_is_shown_by_its_destination(program, held):
