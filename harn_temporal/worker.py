@@ -314,6 +314,7 @@ def _handler_worker(
             followed.cancel_a2a_task,
             predicates.evaluate_when,
             gates.pass_gates,
+            queues.select_jobs,
             queues.renew_claims,
         ],
         workflow_runner=workflow_runner(),

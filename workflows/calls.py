@@ -43,6 +43,7 @@ async def call(
     retry: RetryPolicy,
     summary: str,
     heartbeat: timedelta | None = None,
+    task_queue: str | None = None,
 ) -> OutputT:
     """Time on the queue is not limited: without a worker a dispatch waits for one.
 
@@ -52,6 +53,7 @@ async def call(
         activity.name,
         message,
         result_type=activity.output,
+        task_queue=task_queue,
         start_to_close_timeout=start_to_close,
         heartbeat_timeout=heartbeat,
         retry_policy=retry,
@@ -61,7 +63,12 @@ async def call(
     return output
 
 
-async def record(activity: ActivityType[InputT, OutputT], message: InputT, summary: str) -> OutputT:
+async def record(
+    activity: ActivityType[InputT, OutputT],
+    message: InputT,
+    summary: str,
+    task_queue: str | None = None,
+) -> OutputT:
     """Have something recorded, cancelled or not.
 
     First as a local activity, which does not wait until a handler gives up its slot; where the
@@ -85,6 +92,7 @@ async def record(activity: ActivityType[InputT, OutputT], message: InputT, summa
                 start_to_close=RECORDING_TIMEOUT,
                 retry=UNTIL_RECORDED,
                 summary=summary,
+                task_queue=task_queue,
             )
         )
     return output

@@ -27,12 +27,12 @@ from harn_temporal.workflows.activity_types import (
     SELECT_JOBS,
     WATCH_QUEUE,
 )
-from harn_temporal.workflows.calls import UNTIL_RECORDED
+from harn_temporal.workflows.calls import UNTIL_RECORDED, record
 from harn_temporal.workflows.claim_renewal import renew_claims
 from harn_temporal.workflows.consume_jobs import HeldJobs
 from harn_temporal.workflows.job_dispatch import JobDispatch
 
-SELECTION_TIMEOUT = timedelta(minutes=1)
+CHECK_TIMEOUT = timedelta(minutes=1)
 CLAIMS_AT_ONCE = 64
 CHECK_INTERVAL = timedelta(minutes=1)
 WATCH_LIFETIME = timedelta(minutes=10)
@@ -181,8 +181,10 @@ class Consumer:
         self._batches += 1
         self._look = False
         excluded = self._jobs.keys_to_leave()
-        selected: Selected = await workflow.execute_activity(
-            SELECT_JOBS.name,
+        # Locally: a slot that becomes free is filled without a way to the server and back. What was
+        # claimed by a process that died before it could say so is told again for the same id.
+        selected = await record(
+            SELECT_JOBS,
             Selection(
                 queue=self._request.queue,
                 consumer_id=self._request.consumer_id,
@@ -195,11 +197,8 @@ class Consumer:
                 since_ms=self._since_ms,
                 reports=self._jobs.take_reports(),
             ),
-            result_type=SELECT_JOBS.output,
-            task_queue=self._request.consume_queue,
-            start_to_close_timeout=SELECTION_TIMEOUT,
-            retry_policy=UNTIL_RECORDED,
             summary=f"claim up to {wanted}",
+            task_queue=self._request.consume_queue,
         )
         self._jobs.settled()
         self._count(selected)
@@ -248,7 +247,7 @@ class Consumer:
                 ChildrenToCheck(workflow_ids=tuple(carried)),
                 result_type=CHECK_CHILDREN.output,
                 task_queue=self._request.consume_queue,
-                start_to_close_timeout=SELECTION_TIMEOUT,
+                start_to_close_timeout=CHECK_TIMEOUT,
                 retry_policy=UNTIL_RECORDED,
             )
             for each in found.ended:
