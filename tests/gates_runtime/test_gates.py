@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from prometheus_client import CollectorRegistry
+from temporalio.service import RPCError
 
 from harn_temporal.contracts import DispatchState
 from harn_temporal.gates.leaving import abandon
 from harn_temporal.headers import HOLDER
 from harn_temporal.telemetry.process_metrics import ProcessMetrics
+from harn_temporal.workflows.dispatch import DispatchWorkflow
 
 QUICK = 'retry = { max = 3, backoff = "linear", delay_ms = 30 }'
 LATE = 'retry = { max = 2, backoff = "linear", delay_ms = 3600000 }'
@@ -212,17 +215,30 @@ async def test_a_first_member_that_is_terminated_makes_way(make_gated):
     async def gathered():
         return await gated.kinds("batch")
 
+    async def pumped(number):
+        request = await gated.request(number)
+        return gated.client.get_workflow_handle_for(
+            DispatchWorkflow.run, f"dispatch/gated/gated/{request.event_id}"
+        )
+
+    async def under_way(handle):
+        try:
+            return await handle.describe()
+        except RPCError:
+            return None
+
     async with gated.worker(pump=True, sweep_interval=timedelta(seconds=0.2)):
-        first = await gated.request(0)
+        first = await pumped(0)
         await gated.until(gathered)
-        handle = gated.client.get_workflow_handle(f"dispatch/gated/gated/{first.event_id}")
-        await handle.terminate()
+        await first.terminate()
 
         async def left():
             return "gate_abandoned" in await gated.kinds("batch")
 
         await gated.until(left)
-        handles = [await gated.start(number) for number in (1, 2, 3)]
+        handles = [await pumped(number) for number in (1, 2, 3)]
+        for handle in handles:
+            await gated.until(partial(under_way, handle))
         outcomes = await gated.outcomes(handles)
     assert Counter(each.status for each in outcomes) == {"succeeded": 1, "skipped": 2}
     [members] = [each.result for each in outcomes if each.status == "succeeded"]
