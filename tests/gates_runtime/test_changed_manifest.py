@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -47,8 +48,12 @@ async def test_a_throttle_that_changes_while_dispatches_wait(make_gated, before,
     gated = await make_gated("works", f"throttle = {{ {before} }}")
     path = gated.manifest.path
     async with gated.worker():
-        handles = [await gated.start(number) for number in range(3)]
-        await gated.phase(handles[2], "gate_wait")
+        handles = list(await asyncio.gather(*(gated.start(number) for number in range(3))))
+
+        async def waits():
+            return "throttle_waiting" in await gated.kinds("throttle")
+
+        await gated.until(waits)
     changed = "" if after is None else f"throttle = {{ {after} }}"
     path.write_text(path.read_text().replace(f"throttle = {{ {before} }}", changed))
     gated.manifest = load_manifest(path)
