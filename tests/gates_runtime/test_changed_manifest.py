@@ -51,7 +51,7 @@ async def test_a_throttle_that_changes_while_dispatches_wait(make_gated, before,
         handles = list(await asyncio.gather(*(gated.start(number) for number in range(3))))
 
         async def waits():
-            return "throttle_waiting" in await gated.kinds("throttle")
+            return "throttle_wait" in await gated.kinds("throttle")
 
         await gated.until(waits)
     changed = "" if after is None else f"throttle = {{ {after} }}"
